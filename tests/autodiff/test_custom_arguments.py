@@ -335,5 +335,5 @@ def test_the_cotangent_of_an_integer_argument_may_be_none(returned):
 def test_tangents_in_the_wrong_containers():
     f = gt.custom_jvp(lambda x: (x, {"y": x}))
     f.defjvp(lambda tangents, out, x: (tangents[0], tangents[0]))
-    with pytest.raises(ShapeError, match=r"jvp rule returned tangents of structure .*expected"):
+    with pytest.raises(ShapeError, match=r"jvp rule returned a tangent of structure .*expected"):
         gt.jvp(f, (1.0,), (1.0,))

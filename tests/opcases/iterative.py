@@ -53,7 +53,7 @@ CASES = [
         raises=[
             Raises((A[:2], B), LinAlgError, "gmres: got shape.*square"),
             Raises((np.eye(2), B), LinAlgError, "gmres.*matrix of 3 rows"),
-            Raises((A, A), ShapeError, "gmres.*expected a vector"),
+            Raises((A, A), ShapeError, "gmres: got b of shape.*expected one axis"),
             Raises((A, B), UnsupportedError, "gmres: got a function as M", {"M": np.sin}),
         ],
     ),

@@ -196,7 +196,7 @@ INTERPOLATION = [
         ],
         raises=[
             Raises((PLACES, GRID, draw(3)), ShapeError, "interp: got xp"),
-            Raises((PLACES + 1j, GRID, V), DTypeError, "expected real places"),
+            Raises((PLACES + 1j, GRID, V), DTypeError, "interp: got complex128"),
         ],
     ),
     OpCase(
@@ -307,7 +307,7 @@ OTHERS = [
             getattr(gt, name),
             (np.array([np.inf, -np.inf, np.nan, 1.0]),),
             getattr(np, name),
-            ops=("isinf",),
+            ops=("equal",),
             differentiable=False,
         )
         for name in ("isneginf", "isposinf")

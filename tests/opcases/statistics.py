@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError, UnsupportedError
-from gradtape.ops.arrays.order_statistics import blend
+from gradtape.ops.arrays.quantile import blend
 from opcases.case import At, OpCase, Raises, draw
 
 REAL = (np.float64, np.float32, np.float16, np.int8)

@@ -123,8 +123,6 @@ def function_and_argnums(
     """
     function = as_function(function, transform)
     try:
-        if isinstance(argnums, str):
-            raise TypeError
         if isinstance(argnums, Sequence | np.ndarray):
             return function, tuple(operator.index(n) for n in argnums)
         return function, operator.index(argnums)

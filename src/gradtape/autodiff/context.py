@@ -52,8 +52,7 @@ def compute_gradients(
         gradient = ones_like(target.value)
     else:
         gradient = checked(gradient, target, "compute_gradients", "gradient", "target")
-        plain = type(gradient) is Tensor and gradient.record is None
-        if not create_graph and isinstance(gradient, Tensor) and not plain:
+        if not create_graph and isinstance(gradient, Tensor):
             gradient = gradient.detach()  # otherwise the backward pass would be recorded through it
         gradient = unshell(gradient)
     if create_graph:

@@ -20,12 +20,13 @@ _BEFORE = 2
 class CustomFunction(Portable):
     """A function whose derivatives are given by rules; made by `custom_vjp` or `custom_jvp`."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], vjp: Rule | None = None, jvp: Rule | None = None
+    ) -> None:
         self._function = function
-        self._vjp: Rule | None = None
-        self._jvp: Rule | None = None
+        self._vjp, self._jvp = vjp and _as_rule(vjp, "defvjp"), jvp and _as_rule(jvp, "defjvp")
         # The rules as they were given.
-        self._given: list[Rule | None] = [None, None]
+        self._given = [vjp, jvp]
         functools.update_wrapper(self, function)
 
     @property
@@ -66,18 +67,7 @@ class CustomFunction(Portable):
         return bound(self, self._function, instance)
 
     def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return _custom_function, (self._function, *self._given)
-
-
-def _custom_function(
-    function: Callable[..., Any], vjp_rule: Rule | None, jvp_rule: Rule | None
-) -> CustomFunction:
-    custom = CustomFunction(function)
-    if vjp_rule is not None:
-        custom.defvjp(vjp_rule)
-    if jvp_rule is not None:
-        custom.defjvp(jvp_rule)
-    return custom
+        return CustomFunction, (self._function, *self._given)
 
 
 def _parameters(rule: Rule) -> list[inspect.Parameter]:

@@ -7,6 +7,7 @@ are part of the op.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,26 +31,18 @@ from gradtape.ops.shape import moveaxis
 Rule = Callable[..., Any]
 
 
+@dataclasses.dataclass(eq=False)
 class Run:
     """One call: the op made for it, and the containers that arguments and results come in."""
 
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        vjp_rule: Rule | None,
-        jvp_rule: Rule | None,
-        structure: tree.Structure,
-        static: dict[int, Any],
-    ) -> None:
-        self.name = name
-        self.function = function
-        self.vjp_rule = vjp_rule
-        self.jvp_rule = jvp_rule
-        self.structure = structure
-        # Leaves that are not operands of the op, by position among the leaves.
-        self.static = static
-        self.out_structure: tree.Structure | None = None
+    name: str
+    function: Callable[..., Any]
+    vjp_rule: Rule | None
+    jvp_rule: Rule | None
+    structure: tree.Structure
+    # Leaves that are not operands of the op, by position among the leaves.
+    static: dict[int, Any]
+    out_structure: tree.Structure | None = None
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """Run it as an op; the containers of the result are known afterwards."""
@@ -72,9 +65,7 @@ class Run:
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Run it as an op, and put the results into their containers."""
-        out = self.run(leaves)
-        assert self.out_structure is not None
-        return tree.unflatten(self.out_structure, list(out))
+        return self._outs(self.run(leaves))
 
     def _args(self, leaves: Sequence[Any]) -> Any:
         return self._placed(leaves, self.static)
@@ -105,9 +96,7 @@ class Run:
                 f"{self.name}: the function uses a recorded tensor that is not an argument, whose "
                 "gradient the rule cannot give; pass it as an argument, by position, or detach() it"
             )
-        return tuple(
-            np.array(out) if isinstance(out, np.ndarray) else np.asarray(out) for out in outs
-        )
+        return tuple(map(np.array, outs))
 
     def _infer(self, *avals: Any) -> Any:
         outs = self._evaluate(np, *(np.zeros(aval.shape, aval.dtype) for aval in avals))
@@ -116,7 +105,7 @@ class Run:
     def _pull(self, _wanted: Any, ct: Any, out: Any, *inputs: Any) -> list[Any]:
         """The cotangents of all inputs."""
         if self.vjp_rule is None:
-            return list(self._transposed(ct, out, inputs))
+            return self._transposed(ct, out, inputs)
         outs, args = self._outs(_frozen(out)), self._args(_frozen(inputs))
         returned = self.vjp_rule(self._outs(_frozen(ct)), outs, *args)
         # A rule may return anything; results of the walk share memory with nothing.
@@ -130,24 +119,14 @@ class Run:
         args = self._args(inputs)
         cts: list[Any] = []
         for ct, arg in zip(self._per_argument(returned, args), args, strict=True):
-            try:
-                cts += tree.aligned(ct, arg)
-            except ValueError:
-                raise ShapeError(
-                    f"{self.name}: the vjp rule returned a cotangent of structure "
-                    f"{tree.flatten(ct)[1]}, expected that of the argument, {tree.flatten(arg)[1]}"
-                ) from None
+            cts += self._leaves(ct, arg, "vjp rule returned a cotangent", "argument")
         for n, value in self.static.items():
             if cts[n] is not None and is_object(value):
                 raise DTypeError(
                     f"{self.name}: the vjp rule returned a cotangent for {a_type(value)}, "
                     "which has no derivative, expected None in its place"
                 )
-        cts = [ct for n, ct in enumerate(cts) if n not in self.static]
-        for ct, value in zip(cts, inputs, strict=True):
-            if ct is not None:
-                self._check_shape(ct, value, "vjp rule returned a cotangent", "argument")
-        return cts
+        return [ct for n, ct in enumerate(cts) if n not in self.static]
 
     def _per_argument(self, returned: Any, args: Sequence[Any]) -> Any:
         """One cotangent per argument.
@@ -164,36 +143,48 @@ class Run:
             if len(returned) == fixed.count(False):
                 rest = iter(returned)
                 return [None if static else next(rest) for static in fixed]
+        got = f"{len(returned)} values" if isinstance(returned, tuple) else a_type(returned)
         raise ShapeError(
-            f"{self.name}: the vjp rule returned {_described(returned)}, expected a tuple of "
+            f"{self.name}: the vjp rule returned {got}, expected a tuple of "
             f"{len(args)}, one cotangent per argument"
             + (f", or of {fixed.count(False)}, without those that are static" if any(fixed) else "")
         )
 
-    def _check_shape(self, derivative: Any, value: Any, what: str, of: str) -> None:
-        got, needed = aval_of(derivative).shape, aval_of(value).shape
-        if got != needed:
+    def _leaves(self, returned: Any, like: Any, what: str, of: str) -> list[Any]:
+        """The leaves of what a rule returned, with the structure and shapes of a container."""
+        values, structure = tree.flatten(like)
+        try:
+            leaves = tree.aligned(returned, like)
+        except ValueError:
             raise ShapeError(
-                f"{self.name}: the {what} of shape {got}, expected {needed}, the shape of the {of}"
-            )
+                f"{self.name}: the {what} of structure {tree.flatten(returned)[1]}, expected that "
+                f"of the {of}, {structure}"
+            ) from None
+        for leaf, value in zip(leaves, values, strict=True):
+            if leaf is None or is_static(value):
+                continue
+            if (got := aval_of(leaf).shape) != (shape := aval_of(value).shape):
+                raise ShapeError(
+                    f"{self.name}: the {what} of shape {got}, expected {shape}, the shape of the "
+                    f"{of}"
+                )
+        return leaves
 
-    def _transposed(self, ct: Any, out: Any, inputs: Sequence[Any]) -> Any:
+    def _transposed(self, ct: Any, out: Any, inputs: Sequence[Any]) -> list[Any]:
         """Cotangents from the forward rule: it is linear in the tangents, so transpose it."""
         varied = [i for i, value in enumerate(inputs) if is_differentiable(value)]
         moving = [i for i, value in enumerate(out) if is_differentiable(value)]
 
+        def of_inputs(some: Sequence[Any]) -> list[Any]:
+            known = dict(zip(varied, some, strict=True))
+            return [known.get(i) for i in range(len(inputs))]
+
         def push(*some: Any) -> Any:
-            tangents: list[Any] = [None] * len(inputs)
-            for i, tangent in zip(varied, some, strict=True):
-                tangents[i] = tangent
-            pushed = self._push(tangents, out, *inputs)
+            pushed = self._push(of_inputs(some), out, *inputs)
             return tuple(zeros_like(out[i]) if pushed[i] is None else pushed[i] for i in moving)
 
         _, pullback = vjp(push, *(zeros_like(inputs[i]) for i in varied))
-        cts: list[Any] = [None] * len(inputs)
-        for i, part in zip(varied, pullback(tuple(ct[i] for i in moving)), strict=True):
-            cts[i] = part
-        return cts
+        return of_inputs(pullback(tuple(ct[i] for i in moving)))
 
     def _push(self, tangents: Sequence[Any], out: Any, *inputs: Any) -> Any:
         if self.jvp_rule is None:
@@ -207,18 +198,8 @@ class Run:
         outs, args = self._outs(_frozen(out)), self._args(_frozen(inputs))
         fixed = {n: None if is_object(value) else 0 for n, value in self.static.items()}
         result = self.jvp_rule(self._placed(_frozen(filled), fixed), outs, *args)
-        try:
-            parts = tree.aligned(result, outs)
-        except ValueError:
-            raise ShapeError(
-                f"{self.name}: the jvp rule returned tangents of structure "
-                f"{tree.flatten(result)[1]}, expected that of the output, {self.out_structure}"
-            ) from None
-        pushed = [np.asarray(part) if isinstance(part, float | int) else part for part in parts]
-        for tangent, value in zip(pushed, out, strict=True):
-            if tangent is not None:
-                self._check_shape(tangent, value, "jvp rule returned a tangent", "output")
-        return tuple(pushed)
+        parts = self._leaves(result, outs, "jvp rule returned a tangent", "output")
+        return tuple(np.asarray(part) if isinstance(part, float | int) else part for part in parts)
 
     def _batch(self, _op: Op, axes: Sequence[Any], args: Any, _params: Any) -> Any:
         """The same function, and the same rules, on every element of the batch."""
@@ -238,13 +219,11 @@ class Run:
                 tangents, out, *inputs
             )
 
-        batched = Run(
-            self.name,
-            vmap(self.function, in_axes=tuple(in_axes)),
-            None if self.vjp_rule is None else vjp_rule,
-            None if self.jvp_rule is None else jvp_rule,
-            self.structure,
-            self.static,
+        batched = dataclasses.replace(
+            self,
+            function=vmap(self.function, in_axes=tuple(in_axes)),
+            vjp_rule=self.vjp_rule and vjp_rule,
+            jvp_rule=self.jvp_rule and jvp_rule,
         )
         out = batched.run(args)
         self.out_structure = batched.out_structure
@@ -281,7 +260,3 @@ def is_object(leaf: Any) -> bool:
 def _frozen(values: Sequence[Any]) -> list[Any]:
     """The values, with read-only arrays."""
     return [read_only(value) if isinstance(value, np.ndarray) else value for value in values]
-
-
-def _described(value: Any) -> str:
-    return f"{len(value)} values" if isinstance(value, tuple) else a_type(value)

@@ -7,6 +7,7 @@ the adjoint map, which is the pullback of the function.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,16 +18,11 @@ from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp
 from gradtape.core.nested import unshell
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.errors import (
-    ArgumentError,
-    ConversionError,
-    GradtapeError,
-    LinAlgError,
-    ShapeError,
-    UnsupportedError,
-)
+from gradtape.errors import ConversionError, GradtapeError, LinAlgError, UnsupportedError
 from gradtape.ops.arguments import as_integer
 from gradtape.ops.cast import stop_gradient
+from gradtape.ops.checks import check_axes, check_least
+from gradtape.ops.family import member
 from gradtape.ops.linalg.common import square
 from gradtape.ops.linalg.iterative import Options, converged, iterate, iterated, operator
 from gradtape.ops.linalg.stacks import computed_in
@@ -37,17 +33,16 @@ from gradtape.typing import Array, ArrayLike
 Matvec = Callable[..., Any]
 
 
+@dataclasses.dataclass
 class _Equations:
     """Equations whose matrix is known by its products: `matvec(v, *args)`."""
 
-    def __init__(
-        self, method: str, matvec: Matvec, help: Matvec | None, options: Options, adjoint: bool
-    ) -> None:
-        self._method, self._matvec, self._help = method, matvec, help
-        self._options, self._adjoint = options, adjoint
-        # Conjugate gradients are for maps that are their own adjoint.
-        self._turns = adjoint and method != "cg"
-        self.info = 0
+    method: str
+    matvec: Matvec
+    help: Matvec | None
+    options: Options
+    adjoint: bool = False
+    info: int = 0
 
     def solution(self, b: Any, x0: Any, args: Sequence[Any], strict: bool = True) -> Any:
         """The solution, differentiable with respect to `b` and the arguments."""
@@ -55,65 +50,54 @@ class _Equations:
         def run(b: Any, *args: Any) -> Any:
             x, self.info = self._iterate(b, x0, args)
             if strict:
-                missed = b - _known(self._method, self._product(x, args))
-                converged(self._method, self.info, missed, b)
+                missed = b - _known(self.method, products(x)(*args))
+                converged(self.method, self.info, missed, b)
             return x
 
+        def products(x: Any) -> Matvec:
+            return lambda *args: self._product(self.matvec, x, args)
+
         def pull(ct: Any, x: Any, _b: Any, *args: Any) -> Any:
-            back = self._other().solution(ct, None, args)
+            back = dataclasses.replace(self, adjoint=not self.adjoint).solution(ct, None, args)
             if not args:
                 return (back,)
-            _, pullback = vjp(lambda *args: self._product(x, args), *args)
-            return back, *(-part for part in _each(pullback(back), len(args)))
+            _, pullback = vjp(products(x), *args)
+            return back, *(-part for part in pullback(back))
 
         def push(tangents: Any, x: Any, _b: Any, *args: Any) -> Any:
             change, *moved = tangents
             if args:
-                change = change - jvp(lambda *args: self._product(x, args), args, tuple(moved))[1]
-            return _Equations(
-                self._method, self._matvec, self._help, self._options, self._adjoint
-            ).solution(change, None, args)
+                change = change - jvp(products(x), args, tuple(moved))[1]
+            return dataclasses.replace(self).solution(change, None, args)
 
-        function = CustomFunction(run)
-        run.__name__ = self._method
-        function.defvjp(pull)
-        function.defjvp(push)
-        return function(b, *args)
+        run.__name__ = self.method
+        return CustomFunction(run, pull, push)(b, *args)
 
-    def _other(self) -> _Equations:
-        return _Equations(self._method, self._matvec, self._help, self._options, not self._adjoint)
-
-    def _product(self, v: Any, args: Sequence[Any]) -> Any:
-        return _turned(self._matvec, v, args) if self._turns else self._matvec(v, *args)
+    def _product(self, matvec: Matvec, v: Any, args: Sequence[Any]) -> Any:
+        # Conjugate gradients are for maps that are their own adjoint.
+        turns = self.adjoint and self.method != "cg"
+        return _turned(matvec, v, args) if turns else matvec(v, *args)
 
     def _iterate(self, b: Any, x0: Any, args: Sequence[Any]) -> tuple[Any, int]:
-        b = _known(self._method, b)
-        known = [_known(self._method, arg) for arg in args]
+        b = _known(self.method, b)
+        known = [_known(self.method, arg) for arg in args]
         size, dtype = len(b), computed_in(b.dtype, b.dtype)
 
         def product(v: Any) -> Any:
-            return _unrecorded(self._method, self._product(v.reshape(size), known))
+            return _unrecorded(self.method, self._product(self.matvec, v.reshape(size), known))
 
-        helped = None
-        if self._help is not None:
-            help = self._help
+        def helped(v: Any) -> Any:
+            assert self.help is not None
+            return _known(self.method, self._product(self.help, v.reshape(size), ()))
 
-            def multiplied(v: Any) -> Any:
-                v = v.reshape(size)
-                return _known(self._method, _turned(help, v, ()) if self._turns else help(v))
-
-            helped = operator(size, dtype, multiplied)
-        return iterate(self._method, operator(size, dtype, product), b, x0, helped, self._options)
+        help = None if self.help is None else operator(size, dtype, helped)
+        return iterate(self.method, operator(size, dtype, product), b, x0, help, self.options)
 
 
 def _turned(matvec: Matvec, v: Any, args: Sequence[Any]) -> Any:
     """The product of a vector with the adjoint of a linear map."""
     _, pullback = vjp(lambda u: matvec(u, *args), 0 * v)
-    return _each(pullback(v), 1)[0]
-
-
-def _each(cotangents: Any, count: int) -> tuple[Any, ...]:
-    return cotangents if isinstance(cotangents, tuple) else (cotangents,) * count
+    return pullback(v)[0]
 
 
 def _known(name: str, x: Any) -> Any:
@@ -146,17 +130,15 @@ def _solve(
     method: str, a: Any, b: ArrayLike, x0: Any, m: Any, args: Sequence[Any], options: dict[str, Any]
 ) -> tuple[Array, Any]:
     b = inexact(b)
-    if len(b.shape) != 1:
-        raise ShapeError(f"{method}: got b of shape {b.shape}, expected a vector")
-    steps = options["maxiter"]
-    if steps is not None and as_integer(steps, method, "maxiter") < 1:
-        raise ArgumentError(f"{method}: got maxiter={steps}, expected at least 1")
+    check_axes(method, b, 1, what="b")
+    if options["maxiter"] is not None:
+        check_least(method, 1, maxiter=as_integer(options["maxiter"], method, "maxiter"))
     size = b.shape[0]
     chosen: Options = tuple(options.items())
     if callable(a) and not hasattr(a, "shape"):
         start = None if x0 is None else _known(method, stop_gradient(x0))
         help = m if m is None or callable(m) else lambda v: stop_gradient(m) @ v
-        equations = _Equations(method, a, help, chosen, adjoint=False)
+        equations = _Equations(method, a, help, chosen)
         x = equations.solution(b, start, tuple(args), strict=False)
         return x, equations.info
     a = square(method, inexact(a))
@@ -176,7 +158,9 @@ def _solve(
     return reshape(x, (size,)), info
 
 
-def cg(
+def _gradients(
+    name: str,
+    /,
     A: Any,
     b: ArrayLike,
     x0: ArrayLike | None = None,
@@ -187,7 +171,7 @@ def cg(
     M: Any = None,
     args: Sequence[Any] = (),
 ) -> tuple[Array, Any]:
-    """Solve `A @ x = b` for a positive definite Hermitian matrix by conjugate gradients.
+    """Solve `A @ x = b` {how}.
 
     Derivatives are those of the exact solution, found by solving with the same tolerance; the steps
     are not recorded. Choose `rtol` as small as the accuracy you need of derivatives.
@@ -213,44 +197,22 @@ def cg(
         ShapeError: `b` is not a vector.
         UnsupportedError: A function is batched or compiled, or `M` is one and `A` is not.
 
+    cg:
     >>> x, info = gt.linalg.cg(lambda v, scale: scale * v, np.array([2.0, 4.0]), args=(2.0,))
     >>> x, info
     (array([1., 2.]), 0)
-    """
-    options = {"rtol": rtol, "atol": atol, "maxiter": maxiter}
-    return _solve("cg", A, b, x0, M, args, options)
 
-
-def bicgstab(
-    A: Any,
-    b: ArrayLike,
-    x0: ArrayLike | None = None,
-    *,
-    rtol: float = 1e-5,
-    atol: float = 0.0,
-    maxiter: int | None = None,
-    M: Any = None,
-    args: Sequence[Any] = (),
-) -> tuple[Array, Any]:
-    """Solve `A @ x = b` by the stabilised method of biconjugate gradients.
-
-    Arguments, results and derivatives are those of `cg`, but for any square matrix.
-
-    Args:
-        A: The matrix, or a function `A(v, *args)`.
-        b: The right hand side, a vector.
-        x0: Where to begin; zeros if None.
-        rtol: It ends when the residual is smaller than this times the norm of `b`,
-        atol: or smaller than this.
-        maxiter: How many steps at most.
-        M: An approximate inverse of `A`.
-        args: Further arguments of a function `A`.
-
+    bicgstab:
     >>> gt.linalg.bicgstab(np.array([[2.0, 1.0], [0.0, 4.0]]), np.array([4.0, 4.0]))[0].round(6)
     array([1.5, 1. ])
     """
     options = {"rtol": rtol, "atol": atol, "maxiter": maxiter}
-    return _solve("bicgstab", A, b, x0, M, args, options)
+    return _solve(name, A, b, x0, M, args, options)
+
+
+_HERMITIAN = "for a positive definite Hermitian matrix by conjugate gradients"
+cg = member("cg", _gradients, how=_HERMITIAN)
+bicgstab = member("bicgstab", _gradients, how="by the stabilised method of biconjugate gradients")
 
 
 def gmres(

@@ -19,11 +19,11 @@ from gradtape.autodiff.arguments import (
 )
 from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
 from gradtape.autodiff.reverse import Pullback, grad, of_run, record
-from gradtape.autodiff.transforms import jvp, vmap
+from gradtape.autodiff.transforms import check_tuples, jvp, vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.portable import Transformed
 from gradtape.core.walk import own
-from gradtape.errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, a_type
+from gradtape.errors import DTypeError, NotDifferentiableError, ShapeError
 from gradtape.ops.cast import conj
 from gradtape.ops.shape import reshape
 
@@ -73,21 +73,25 @@ def jacrev(
     array([[2., 0.],
            [0., 4.]])
     """
-    return _jacrev(function, argnums, holomorphic)
-
-
-def _jacrev(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "jacrev")
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen = selected(argnums, len(args), "jacrev")
-        leaves = [leaf for n in chosen for leaf in tree.flatten(args[n])[0]]
-        _check_kind("jacrev", leaves, holomorphic)
-        run = record(function, args, kwargs, chosen, "jacrev")
-        _check_kind("jacrev", run.outs, holomorphic)
+        run, _ = _recorded("jacrev", function, args, kwargs, argnums, holomorphic)
         return _rows(run, isinstance(argnums, int), holomorphic)
 
-    return Transformed(jacobian, function, (_jacrev, (function, argnums, holomorphic)))
+    return Transformed(jacobian, jacrev, (function, argnums), {"holomorphic": holomorphic})
+
+
+def _recorded(
+    name: str, function: Any, args: Any, kwargs: dict[str, Any], argnums: Argnums, holomorphic: bool
+) -> tuple[Pullback, list[Any]]:
+    """A recorded run of a function, and what to differentiate by; checks both ends of it."""
+    chosen = selected(argnums, len(args), name)
+    leaves = [leaf for n in chosen for leaf in tree.flatten(args[n])[0]]
+    _check_kind(name, leaves, holomorphic)
+    run = record(function, args, kwargs, chosen, name)
+    _check_kind(name, run.outs, holomorphic)
+    return run, leaves
 
 
 def _rows(run: Pullback, single: bool, holomorphic: bool) -> Any:
@@ -131,10 +135,6 @@ def jacfwd(
     array([[2., 0.],
            [0., 4.]])
     """
-    return _jacfwd(function, argnums, holomorphic)
-
-
-def _jacfwd(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "jacfwd")
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -160,7 +160,7 @@ def _jacfwd(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
             per_output.append(parts[0] if isinstance(argnums, int) else tuple(parts))
         return tree.unflatten(out_structure, per_output)
 
-    return Transformed(jacobian, function, (_jacfwd, (function, argnums, holomorphic)))
+    return Transformed(jacobian, jacfwd, (function, argnums), {"holomorphic": holomorphic})
 
 
 def _columns(
@@ -207,19 +207,11 @@ def jacobian(
     array([[2., 0.],
            [2., 1.]])
     """
-    return _jacobian(function, argnums, holomorphic)
-
-
-def _jacobian(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "jacobian")
     forward = jacfwd(function, argnums, holomorphic=holomorphic)
 
     def choose(*args: Any, **kwargs: Any) -> Any:
-        chosen = selected(argnums, len(args), "jacobian")
-        leaves = [leaf for n in chosen for leaf in tree.flatten(args[n])[0]]
-        _check_kind("jacobian", leaves, holomorphic)
-        run = record(function, args, kwargs, chosen, "jacobian")
-        _check_kind("jacobian", run.outs, holomorphic)
+        run, leaves = _recorded("jacobian", function, args, kwargs, argnums, holomorphic)
         rows = sum(math.prod(aval_of(out).shape) for out in run.outs)
         columns = sum(math.prod(aval_of(leaf).shape) for leaf in leaves)
         if columns < rows:
@@ -228,7 +220,7 @@ def _jacobian(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
                 return forward(*args, **kwargs)
         return _rows(run, isinstance(argnums, int), holomorphic)
 
-    return Transformed(choose, function, (_jacobian, (function, argnums, holomorphic)))
+    return Transformed(choose, jacobian, (function, argnums), {"holomorphic": holomorphic})
 
 
 def hessian(
@@ -251,10 +243,6 @@ def hessian(
     >>> gt.hessian(lambda x: x**3)(np.array([1.0, 2.0])).shape
     (2, 2, 2)
     """
-    return _hessian(function, argnums, holomorphic)
-
-
-def _hessian(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "hessian")
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -274,7 +262,7 @@ def _hessian(function: Any, argnums: Any, holomorphic: bool) -> Transformed:
             return forward(*args, **kwargs)
         return reverse(*args, **kwargs)
 
-    return Transformed(second, function, (_hessian, (function, argnums, holomorphic)))
+    return Transformed(second, hessian, (function, argnums), {"holomorphic": holomorphic})
 
 
 def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -291,11 +279,7 @@ def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     >>> gt.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
     array([6., 0.])
     """
-    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        raise ArgumentError(
-            f"hvp: got {a_type(primals)} of primals and {a_type(tangents)} of tangents, expected "
-            "tuples with one entry per argument: hvp(f, (x,), (v,))"
-        )
+    check_tuples("hvp", primals=primals, tangents=tangents)
     if len(primals) != len(tangents):
         raise ShapeError(
             f"hvp: got {len(primals)} primals and {len(tangents)} tangents, expected one tangent "

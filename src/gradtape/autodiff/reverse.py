@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -56,11 +57,8 @@ class Pullback:
         out: Any,
         has_aux: bool,
     ) -> None:
-        self._name = name
-        self._segment = segment
-        self._arguments = arguments
-        self._nodes = nodes
-        self._structures = structures
+        self._name, self._segment = name, segment
+        self._arguments, self._nodes, self._structures = arguments, nodes, structures
         self.tensors = has_tensors(arguments)
         self.aux = None
         if has_aux:
@@ -123,14 +121,12 @@ class Pullback:
         for argument, node in zip(self._arguments, self._nodes, strict=True):
             ct = found.get(node)
             ct = lift(zeros_like(argument) if ct is None else ct, argument)
-            ct = like_argument(ct, argument)
-            results.append(deliver(ct, tensors=tensors))
-        parts = []
-        for structure in self._structures:
-            count = structure.num_leaves
-            parts.append(tree.unflatten(structure, results[:count]))
-            results = results[count:]
-        return tuple(parts)
+            results.append(deliver(like_argument(ct, argument), tensors=tensors))
+        rest = iter(results)
+        return tuple(
+            tree.unflatten(structure, list(itertools.islice(rest, structure.num_leaves)))
+            for structure in self._structures
+        )
 
     def seed(self, cotangent: Any) -> list[Any]:
         """A user's cotangent as one checked value per output."""
@@ -243,14 +239,10 @@ def value_and_grad(
     >>> gt.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
-    return _value_and_grad(function, argnums, has_aux, holomorphic)
-
-
-def _value_and_grad(function: Any, argnums: Any, has_aux: bool, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "grad")
     evaluate = _evaluation(function, argnums, has_aux, holomorphic)
-    made_by = _value_and_grad, (function, argnums, has_aux, holomorphic)
-    return Transformed(evaluate, function, made_by)
+    options = {"has_aux": has_aux, "holomorphic": holomorphic}
+    return Transformed(evaluate, value_and_grad, (function, argnums), options)
 
 
 def _evaluation(
@@ -338,10 +330,6 @@ def grad(
     >>> gt.grad(lambda z: z**2, holomorphic=True)(1 + 2j)
     np.complex128(2+4j)
     """
-    return _grad(function, argnums, has_aux, holomorphic)
-
-
-def _grad(function: Any, argnums: Any, has_aux: bool, holomorphic: bool) -> Transformed:
     function, argnums = function_and_argnums(function, argnums, "grad")
     evaluate = _evaluation(function, argnums, has_aux, holomorphic)
 
@@ -349,7 +337,8 @@ def _grad(function: Any, argnums: Any, has_aux: bool, holomorphic: bool) -> Tran
         value, result = evaluate(*args, **kwargs)
         return (result, value[1]) if has_aux else result
 
-    return Transformed(gradient, function, (_grad, (function, argnums, has_aux, holomorphic)))
+    options = {"has_aux": has_aux, "holomorphic": holomorphic}
+    return Transformed(gradient, grad, (function, argnums), options)
 
 
 needed.fill(vjp=vjp)

@@ -15,6 +15,7 @@ import numpy as np
 from gradtape.autodiff.transforms import jvp
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
+from gradtape.ops.arrays.pieces import block
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.common import adjoint, square
@@ -92,10 +93,7 @@ def singular_function(a: ArrayLike, function: Callable[[Any], Any], /) -> Array:
     *stack, rows, columns = a.shape
     upper = broadcast_to(np.zeros((), a.dtype), (*stack, rows, rows))
     lower = broadcast_to(np.zeros((), a.dtype), (*stack, columns, columns))
-    whole = concatenate(
-        [concatenate([upper, a], -1), concatenate([adjoint(a), lower], -1)],
-        -2,
-    )
+    whole = block([[upper, a], [adjoint(a), lower]])
     count = min(rows, columns)
     odd = functools.partial(_odd, function, count) if count else (lambda w: 0.0 * w)
     out = derivative(whole, jets=_jets(odd, "singular_function"))

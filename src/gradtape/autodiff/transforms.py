@@ -27,6 +27,8 @@ from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError, a_type
 
+_NO_BATCH = "give in_axes=None for what is not a batch"
+
 
 def jvp(
     function: Callable[..., Any],
@@ -54,12 +56,7 @@ def jvp(
     >>> gt.jvp(lambda x: x * x, (3.0,), (1.0,))
     (np.float64(9.0), np.float64(6.0))
     """
-    for given, what in ((primals, "primals"), (tangents, "tangents")):
-        if not isinstance(given, tuple | list):
-            raise ArgumentError(
-                f"jvp: got {what} as {a_type(given)}, expected a tuple with one entry per "
-                f"argument: jvp(f, (x,), (dx,))"
-            )
+    check_tuples("jvp", primals=primals, tangents=tangents)
     function = as_function(function, "jvp")
     leaves, values, structure = as_primals(tuple(primals), "jvp", "primals")
     directions, directions_structure = tree.flatten(tuple(tangents))
@@ -93,6 +90,16 @@ def jvp(
 
     values, pushed = tree.map_leaves(value_of, out), tree.map_leaves(tangent_of, out)
     return (values, pushed, tree.map_leaves(value_of, aux)) if has_aux else (values, pushed)
+
+
+def check_tuples(transform: str, **given: Any) -> None:
+    """Raise for primals or tangents that are not in a tuple or list."""
+    for what, container in given.items():
+        if not isinstance(container, tuple | list):
+            raise ArgumentError(
+                f"{transform}: got {what} as {a_type(container)}, expected a tuple with one entry "
+                f"per argument: {transform}(f, (x,), (dx,))"
+            )
 
 
 def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
@@ -140,15 +147,12 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             level.active = False
         return tree.unflatten(out_structure, results)
 
-    return Transformed(batched, function, (vmap, (function, in_axes, out_axes)))
+    return Transformed(batched, vmap, (function, in_axes, out_axes), {})
 
 
 def _places(out_axes: Any, out: Any) -> list[int]:
     """The position of the batch axis in every leaf of the results."""
-    try:
-        places = tree.broadcast_prefix(out_axes, out)
-    except ValueError as error:
-        raise ArgumentError(f"vmap: out_axes does not match the results: {error}") from None
+    places = _per_leaf(out_axes, out, "out_axes does not match the results")
     if any(place is None for place in places):
         raise ArgumentError("vmap: out_axes is None for a result, expected an axis for each")
     return places
@@ -162,10 +166,15 @@ def _axes_for(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
         raise ArgumentError(
             f"vmap: in_axes has {len(in_axes)} entries, expected one per argument, {len(args)}"
         )
+    return _per_leaf(in_axes, args, "in_axes does not match the arguments")
+
+
+def _per_leaf(axes: Any, container: Any, mismatch: str) -> list[Any]:
+    """An axis for every leaf of a container."""
     try:
-        return tree.broadcast_prefix(in_axes, args)
+        return tree.broadcast_prefix(axes, container)
     except ValueError as error:
-        raise ArgumentError(f"vmap: in_axes does not match the arguments: {error}") from None
+        raise ArgumentError(f"vmap: {mismatch}: {error}") from None
 
 
 def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]) -> int:
@@ -177,24 +186,19 @@ def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]
         if not isinstance(leaf, Tensor) and not is_raw(leaf):
             where = tree.argument_place(args, number)
             raise DTypeError(
-                f"vmap: {where} is {a_type(leaf)}, expected an array or a tensor; give "
-                "in_axes=None for what is not a batch"
+                f"vmap: {where} is {a_type(leaf)}, expected an array or a tensor; {_NO_BATCH}"
             )
         shape = aval_of(leaf).shape
         if not -len(shape) <= axis < len(shape):
             where = tree.argument_place(args, number)
-            raise AxisError(
-                f"vmap: {where} has shape {shape} and no axis {axis}; "
-                "give in_axes=None for what is not a batch"
-            )
+            raise AxisError(f"vmap: {where} has shape {shape} and no axis {axis}; {_NO_BATCH}")
         sizes[number] = shape[axis]
     if not sizes:
         raise ArgumentError("vmap: in_axes is None for every argument, expected at least one batch")
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{tree.argument_place(args, n)}: {size}" for n, size in sizes.items())
         raise ShapeError(
-            f"vmap: got batches of different sizes, {found}, expected one size; give in_axes=None "
-            "for what is not a batch"
+            f"vmap: got batches of different sizes, {found}, expected one size; {_NO_BATCH}"
         )
     return int(next(iter(sizes.values())))
 

@@ -60,24 +60,35 @@ class Transformed(Portable):
     def __init__(
         self,
         call: Callable[..., Any],
-        function: Callable[..., Any],
-        made_by: tuple[Callable[..., Any], tuple[Any, ...]],
+        transform: Callable[..., Any],
+        args: tuple[Any, ...],
+        options: dict[str, Any],
     ) -> None:
+        """Make it of what runs when it is called, and of the call that makes it again.
+
+        Args:
+            call: What runs when it is called.
+            transform: The function at the top of a module that makes this.
+            args: Its arguments, the function that was transformed first.
+            options: Those by name.
+        """
+        function = args[0]
         # Attributes set on a function are the user's; those of an object belong to the object.
         updated = ("__dict__",) if isinstance(function, types.FunctionType) else ()
         functools.update_wrapper(self, function, updated=updated)
         self.__call__ = call
-        self._made_by = made_by
+        self._made_by = transform, args, options
 
     def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return self._made_by
+        transform, args, options = self._made_by
+        return functools.partial(transform, **options), args
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return bound(self, self.__wrapped__, instance)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
-        make, (function, *_) = self._made_by
-        return f"<{make.__name__.strip('_')} of {getattr(function, '__qualname__', function)}>"
+        transform, (function, *_), _ = self._made_by
+        return f"<{transform.__name__} of {getattr(function, '__qualname__', function)}>"
 
 
 def bound(made: Any, function: Any, instance: Any) -> Any:

@@ -8,5 +8,6 @@ into arrays, nor branch on values.
 from gradtape.ops.arithmetic import abs as abs
 from gradtape.ops.comparison import isfinite as isfinite
 from gradtape.ops.exponential import exp as exp, log as log, sqrt as sqrt
+from gradtape.ops.join import stack as stack
 from gradtape.ops.reduce import max as max, min as min, sum as sum
 from gradtape.ops.select import maximum as maximum, where as where

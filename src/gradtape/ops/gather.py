@@ -246,7 +246,7 @@ def take(
     return gather_axes(x, arrays, axis)
 
 
-def _along_axis(sizes: Sequence[int], indices: Any, axis: int) -> list[Any]:
+def places_along(sizes: Sequence[int], indices: Any, axis: int) -> list[Any]:
     """Index arrays that go along with `indices` on every axis but one."""
     ndim = len(sizes)
     arrays = [
@@ -285,7 +285,7 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int | None = -1) 
                 f"take_along_axis: got indices of shape {indices.shape} for shape {x.shape}, "
                 f"expected 1 or {n} along axis {a}"
             )
-    return gather_leading(x, *_along_axis(x.shape, indices, axis))
+    return gather_leading(x, *places_along(x.shape, indices, axis))
 
 
 def _same_ndim(x: Any, indices: Any, name: str) -> None:
@@ -330,7 +330,7 @@ def gather(x: ArrayLike, index: ArrayLike, /, axis: int) -> Array:
     x, index = as_array(x), as_indices(index, "gather")
     axis = normalize_axis(axis, len(x.shape), "gather")
     _check_fits(index, x, axis, "gather", "x")
-    return gather_leading(x, *_along_axis(index.shape, index, axis))
+    return gather_leading(x, *places_along(index.shape, index, axis))
 
 
 def scatter_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) -> Array:
@@ -360,7 +360,7 @@ def scatter_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) ->
     _check_fits(index, src, None, "scatter_add", "src")
     if src.shape != index.shape:
         src = src[tuple(slice(n) for n in index.shape)]
-    return x + scatter(src, *_along_axis(index.shape, index, axis), shape=x.shape)
+    return x + scatter(src, *places_along(index.shape, index, axis), shape=x.shape)
 
 
 def index_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) -> Array:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape.core.define import broadcast_sizes
-from gradtape.errors import ArgumentError, IndexingError, ShapeError
+from gradtape.errors import ArgumentError, IndexingError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.assign import setitem
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_axes, check_choice
 from gradtape.ops.comparison import logical_not, logical_or
 from gradtape.ops.gather import as_indices, take, take_along_axis
 from gradtape.ops.index import getitem
@@ -53,8 +55,8 @@ def select(
     if any(condition.dtype != np.bool_ for condition in conditions):
         raise ArgumentError("select: got a condition that is no truth value; compare first")
     weak = isinstance(default, int | float | complex)
-    out = default if weak else as_array(default)
-    dtype = result_type(*(c.dtype for c in choices), out if weak else out.dtype)
+    out: Any = default if weak else as_array(default)
+    dtype = result_type(*choices, out)
     out = out if weak else astype(out, dtype, copy=False)
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         out = where(condition, astype(choice, dtype, copy=False), out)
@@ -80,18 +82,22 @@ def choose(a: ArrayLike, choices: Any, /, *, mode: str = "raise") -> Array:
     arrays = broadcast_arrays(numbers, *choices)
     numbers, whole = arrays[0], stack(arrays[1:])
     count = len(arrays) - 1
-    if mode == "wrap":
-        numbers = numbers % count
-    elif mode == "clip":
-        numbers = clip(numbers, 0, count - 1)
-    elif mode != "raise":
-        raise ArgumentError(f'choose: got mode={mode!r}, expected "raise", "wrap" or "clip"')
+    if mode != "raise":
+        numbers = in_bounds("choose", numbers, count, mode)
     elif (known := values_if_known(numbers)) is None:
         # Elsewhere negative numbers count from the end; here they are as wrong as too large ones.
         numbers = where(numbers < 0, count, numbers)
     elif np.any((known < 0) | (known >= count)):
         raise IndexingError(f"choose: got a number outside of 0 to {count - 1}; there are {count}")
     return squeeze(take_along_axis(whole, expand_dims(numbers, 0), axis=0), 0)
+
+
+def in_bounds(name: str, numbers: Any, size: int, mode: str) -> Any:
+    """Indices wrapped around at a size, or clipped to it; with "raise" they stay as they are."""
+    check_choice(name, ("raise", "wrap", "clip"), mode=mode)
+    if mode == "wrap":
+        return numbers % size
+    return clip(numbers, 0, size - 1) if mode == "clip" else numbers
 
 
 def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> Array:
@@ -110,8 +116,7 @@ def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> 
     array([1., 3.])
     """
     condition = as_array(condition)
-    if len(condition.shape) != 1:
-        raise ShapeError(f"compress: got a condition of shape {condition.shape}, expected one axis")
+    check_axes("compress", condition, 1, what="a condition")
     return take(x, flatnonzero(condition), axis)
 
 
@@ -159,10 +164,7 @@ def piecewise(
     x = as_array(x)
     conditions = _conditions(condlist, x)
     if len(funclist) == len(conditions) + 1:
-        some = conditions[0]
-        for condition in conditions[1:]:
-            some = logical_or(some, condition)
-        conditions = [*conditions, logical_not(some)]
+        conditions = [*conditions, logical_not(functools.reduce(logical_or, conditions))]
     if len(funclist) != len(conditions):
         raise ArgumentError(
             f"piecewise: got {len(conditions)} conditions and {len(funclist)} functions, expected "
@@ -170,17 +172,14 @@ def piecewise(
         )
     out = zeros_like(x)
     for condition, function in zip(conditions, funclist, strict=True):
-        if not callable(function):
-            out = where(condition, astype(as_array(function), x.dtype, copy=False), out)
+        # As in NumPy, a function sees only its piece, if there is any.
+        known = values_if_known(condition) if callable(function) else None
+        if known is not None and not known.any():
             continue
-        known = values_if_known(condition)
-        if known is None:
-            value = as_array(function(x, *args, **kw))
-            out = where(condition, astype(value, x.dtype, copy=False), out)
-        elif known.any():
-            # As in NumPy, the function sees only its piece.
-            value = as_array(function(getitem(x, known), *args, **kw))
-            out = setitem(out, astype(value, x.dtype, copy=False), known)
+        piece = x if known is None else getitem(x, known)
+        value = as_array(function(piece, *args, **kw) if callable(function) else function)
+        value = astype(value, x.dtype, copy=False)
+        out = where(condition, value, out) if known is None else setitem(out, value, known)
     return out
 
 

@@ -11,6 +11,7 @@ from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.weights import average
 from gradtape.ops.cast import astype, conj, imag, real
+from gradtape.ops.checks import check_axes
 from gradtape.ops.diagonal import diag
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.join import concatenate
@@ -43,8 +44,7 @@ def ptp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
 
 def _variables(x: Any, rowvar: bool, dtype: Any, *, further: bool) -> Any:
     """The variables as rows of a matrix; a single row of `further` ones stays one, as in NumPy."""
-    if len(x.shape) > 2:
-        raise ShapeError(f"cov: got shape {x.shape}, expected at most two axes")
+    check_axes("cov", x, most=2)
     rows = atleast_2d(astype(x, dtype, copy=False))
     single = rows.shape[0] == 1 if further else len(x.shape) < 2
     return rows if rowvar or single else transpose(rows)
@@ -73,8 +73,6 @@ def _freedom(weights: Any, aweights: ArrayLike, count: int, total: Any, ddof: in
     """The divisor of the products."""
     if weights is None:
         return count - ddof
-    if ddof == 0:
-        return total
     if aweights is None:
         return total - ddof
     return total - ddof * sum_of(weights * as_array(aweights)) / total

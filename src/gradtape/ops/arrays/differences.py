@@ -11,6 +11,7 @@ import numpy as np
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.checks import check_axes, check_choice, check_least
 from gradtape.ops.comparison import not_equal
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.index import getitem, part_of
@@ -50,10 +51,8 @@ def diff(
     array([3., 5.])
     """
     x = as_array(x)
-    if n < 0:
-        raise ArgumentError(f"diff: got n={n}, expected 0 or more")
-    if not x.shape:
-        raise ShapeError("diff: got a 0-d array, expected at least one axis")
+    check_least("diff", 0, n=n)
+    check_axes("diff", x, least=1)
     axis = normalize_axis(axis, len(x.shape), "diff")
     # NumPy's own default for "nothing" is not None.
     around = [None if v is np._NoValue else v for v in (prepend, append)]
@@ -128,44 +127,40 @@ def gradient(
     """
     f = floats(as_array(f))
     axes = normalize_axes(axis, len(f.shape), "gradient")
-    if edge_order not in (1, 2):
-        raise ArgumentError(f"gradient: got edge_order={edge_order}, expected 1 or 2")
-    spacings = [_spacing(f, one, a) for one, a in zip(_each(varargs, axes), axes, strict=True)]
+    check_choice("gradient", (1, 2), edge_order=edge_order)
     # As in NumPy, the result has the dtype of the samples, however exact the spacings are.
     results = tuple(
-        astype(_along(f, a, h, edge_order), f.dtype, copy=False)
-        for a, h in zip(axes, spacings, strict=True)
+        astype(_along(f, a, _spacing(f, h, a), edge_order), f.dtype, copy=False)
+        for a, h in zip(axes, _each(varargs, axes), strict=True)
     )
     return results[0] if len(axes) == 1 else results
 
 
-def _each(spacings: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
+def _each(given: tuple[Any, ...], axes: tuple[int, ...]) -> tuple[Any, ...]:
     """One spacing for each axis."""
-    if not spacings:
-        return [1.0] * len(axes)
-    if len(spacings) == 1 and len(as_array(spacings[0]).shape) == 0:
-        return [spacings[0]] * len(axes)
+    spacings = given or (1.0,)
+    if len(spacings) == 1 and not as_array(spacings[0]).shape:
+        return spacings * len(axes)
     if len(spacings) != len(axes):
         raise ArgumentError(
             f"gradient: got {len(spacings)} spacings for {len(axes)} axes, expected none, one "
             "number, or one for each axis"
         )
-    return list(spacings)
+    return spacings
 
 
 def _spacing(f: Array, spacing: Any, axis: int) -> Any:
     """A number, or the distances of neighbours in a form that broadcasts against `f`."""
     spacing = spacing if isinstance(spacing, int | float) else as_array(spacing)
     shape = getattr(spacing, "shape", ())
-    if shape == ():
+    if not shape:
         return spacing
     if shape != (f.shape[axis],):
         raise ShapeError(
             f"gradient: got coordinates of shape {shape} for axis {axis} of shape {f.shape}, "
             f"expected {f.shape[axis]} of them"
         )
-    spacing = floats(spacing)  # differences of unsigned numbers could not be negative
-    steps = part_of(spacing, 1, axis=0) - part_of(spacing, None, -1, axis=0)
+    steps = diff(floats(spacing))  # differences of unsigned numbers could not be negative
     return reshape(steps, (-1, *(1,) * (len(f.shape) - axis - 1)))
 
 
@@ -183,7 +178,6 @@ def _along(f: Array, axis: int, h: Any, edge_order: int) -> Array:
         return getitem(h, slice(i, i + 1 or None)) if not even else h
 
     even = getattr(h, "shape", ()) == ()
-    ends = [at(0, 1), at(1, 2), at(2, 3)], [at(-1, None), at(-2, -1), at(-3, -2)]
     if even:
         middle = (at(2, None) - at(None, -2)) / (2.0 * h)
     else:
@@ -192,10 +186,10 @@ def _along(f: Array, axis: int, h: Any, edge_order: int) -> Array:
         outer = at(2, None) * (a / (b * (a + b))) - at(None, -2) * (b / (a * (a + b)))
         middle = outer + at(1, -1) * ((b - a) / (a * b))
     if edge_order == 1:
-        start, end = ((e[1] - e[0]) / s for e, s in zip(ends, (step(0), -step(-1)), strict=True))
+        start, end = (at(1, 2) - at(0, 1)) / step(0), (at(-1, None) - at(-2, -1)) / step(-1)
     else:
-        start = _one_sided(ends[0], step(0), step(1))
-        end = -_one_sided(ends[1], step(-1), step(-2))
+        start = _one_sided([at(0, 1), at(1, 2), at(2, 3)], step(0), step(1))
+        end = -_one_sided([at(-1, None), at(-2, -1), at(-3, -2)], step(-1), step(-2))
     return concatenate([start, middle, end], axis)
 
 
@@ -235,12 +229,12 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: i
             step = reshape(diff(x), (-1, *(1,) * (len(y.shape) - axis - 1)))
         else:
             step = diff(x, axis=axis - len(y.shape))
-    later, earlier = part_of(y, 1, axis=axis), part_of(y, None, -1, axis=axis)
     if not getattr(step, "shape", ()) and y.dtype.kind in "fc" and y.shape[axis] > 1:
         # All but the ends count twice: one sum, without arrays in between.
         first, last = (getitem(y, (*(slice(None),) * axis, i)) for i in (0, -1))
-        ends = first + last
-        return step * (sum_of(part_of(y, 1, -1, axis=axis), axis=axis) + ends / 2.0)
+        inside = sum_of(part_of(y, 1, -1, axis=axis), axis=axis)
+        return step * (inside + (first + last) / 2.0)
+    later, earlier = part_of(y, 1, axis=axis), part_of(y, None, -1, axis=axis)
     return sum_of(step * (later + earlier) / 2.0, axis=axis)
 
 

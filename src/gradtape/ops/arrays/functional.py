@@ -49,8 +49,7 @@ def apply_along_axis(
     out = reshape(stack(results), (*around, *results[0].shape))
     # The result for a vector replaces it.
     count = len(results[0].shape)
-    source = range(len(around), len(around) + count)
-    return moveaxis(out, tuple(source), tuple(range(axis, axis + count)))
+    return moveaxis(out, tuple(range(-count, 0)), tuple(range(axis, axis + count)))
 
 
 def apply_over_axes(
@@ -123,21 +122,23 @@ def vectorize(
 
     @functools.wraps(pyfunc)
     def function(*args: Any, **options: Any) -> Any:
-        places = [place for place in range(len(args)) if place not in whole]
-        names = [name for name in options if name not in whole]
-        given = [*(args[place] for place in places), *(options[name] for name in names)]
-        arrays = broadcast_arrays(*map(as_array, given))
+        # Arguments by their place or name, and which of them are split into elements.
+        given: dict[Any, Any] = {**dict(enumerate(args)), **options}
+        split = [key for key in given if key not in whole]
+        arrays = broadcast_arrays(*(as_array(given[key]) for key in split))
         shape = arrays[0].shape if arrays else ()
         if 0 in shape:
-            empty = tuple(zeros_like(arrays[0], dtype) for dtype in _needed(types, shape))
+            if types is None:
+                raise ShapeError(
+                    f"vectorize: got shape {shape}, expected at least one element, or otypes="
+                )
+            empty = tuple(zeros_like(arrays[0], dtype) for dtype in types)
             return empty if len(empty) > 1 else empty[0]
         found = []
         for i in np.ndindex(shape):
-            elements = [getitem(x, i) for x in arrays]
-            by_place = dict(zip(places, elements, strict=False))
-            by_name = dict(zip(names, elements[len(places) :], strict=True))
-            all_by_place = (by_place.get(place, arg) for place, arg in enumerate(args))
-            found.append(pyfunc(*all_by_place, **(options | by_name)))
+            one = given | {key: getitem(x, i) for key, x in zip(split, arrays, strict=True)}
+            by_name = {name: one[name] for name in options}
+            found.append(pyfunc(*(one[place] for place in range(len(args))), **by_name))
         several = isinstance(found[0], tuple)
         columns = zip(*found, strict=True) if several else [found]
         results = [reshape(stack([as_array(one) for one in column]), shape) for column in columns]
@@ -147,9 +148,3 @@ def vectorize(
 
     function.__doc__ = doc or pyfunc.__doc__
     return function
-
-
-def _needed(types: list[np.dtype[Any]] | None, shape: tuple[int, ...]) -> list[np.dtype[Any]]:
-    if types is None:
-        raise ShapeError(f"vectorize: got shape {shape}, expected at least one element, or otypes=")
-    return types

@@ -16,11 +16,12 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
-from gradtape.ops.arguments import as_array
-from gradtape.ops.arrays.known import values_if_known, values_of
+from gradtape.errors import ArgumentError, DTypeError, IndexingError
+from gradtape.ops.arguments import as_array, real_only
+from gradtape.ops.arrays.known import like, values_if_known, values_of
 from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.checks import check_axes, check_least, check_same_shape
 from gradtape.ops.gather import scatter
 from gradtape.ops.join import stack
 from gradtape.ops.reduce import max as max_of, min as min_of, sum as sum_of
@@ -52,23 +53,16 @@ def bincount(x: ArrayLike, /, weights: ArrayLike = None, minlength: int = 0) -> 
     array([1., 0., 5.])
     """
     values = values_of(x)
-    if values.ndim != 1:
-        raise ShapeError(f"bincount: got x of shape {values.shape}, expected one axis")
+    check_axes("bincount", values, 1, what="x")
     if (values.dtype.kind not in "biu" and values.size) or (values < 0).any():
         raise IndexingError(f"bincount: got {values.dtype} with {values}, expected integers >= 0")
     least = operator.index(minlength)
-    if least < 0:
-        raise ArgumentError(f"bincount: got minlength={minlength}, expected 0 or more")
+    check_least("bincount", 0, minlength=least)
     values = values.astype(np.intp)
     if weights is None:
-        counts = np.bincount(values, minlength=least)
-        return Tensor(counts) if isinstance(x, Tensor) else counts
+        return like(x, np.bincount(values, minlength=least))
     weights = as_array(weights)
-    if weights.shape != values.shape:
-        raise ShapeError(
-            f"bincount: got x of shape {values.shape} and weights of shape {weights.shape}, "
-            "expected the same"
-        )
+    check_same_shape("bincount", x=values, weights=weights)
     size = max(int(values.max(initial=-1)) + 1, least)
     wide = np.complex128 if weights.dtype.kind == "c" else np.float64
     return scatter(astype(weights, wide, copy=False), values, shape=(size,))
@@ -106,8 +100,7 @@ def _is_number(bins: Any) -> bool:
 
 def _edges(name: str, x: Any, bins: Any, bounds: Bounds, weights: Any = None) -> Any:
     """The edges of bins, given by their number, by a rule, or as they are."""
-    if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers; use their real part")
+    real_only(name, x)
     if isinstance(bins, str):
         if weights is not None:
             raise ArgumentError(
@@ -117,38 +110,34 @@ def _edges(name: str, x: Any, bins: Any, bounds: Bounds, weights: Any = None) ->
             edges = np.histogram_bin_edges(values_of(x), bins, bounds)
         except ValueError as error:
             raise ArgumentError(f"{name}: got bins={bins!r}; {error}") from error
-        if bounds is None:
-            return _moving(edges, x)
-        return Tensor(edges) if isinstance(x, Tensor) else edges
-    if _is_number(bins):
+    elif _is_number(bins):
         count = operator.index(bins)
-        if count < 1:
-            raise ArgumentError(f"{name}: got bins={count}, expected at least one")
+        check_least(name, 1, bins=count)
         if bounds is not None:
             low, high = bounds
             bounds = (float(low), float(high))
         wide = x.dtype.kind in "biu" or (name == "histogramdd" and bounds is not None)
         dtype = np.dtype(np.float64) if wide else x.dtype
         edges = _even_edges(ravel(x), bins=count, bounds=bounds, dtype=dtype)
-        return edges if bounds is not None else _moving(edges, x)
-    bins = as_array(bins)
-    if len(bins.shape) != 1:
-        raise ShapeError(f"{name}: got bins of shape {bins.shape}, expected one axis, or a number")
-    if bins.dtype.kind not in "biufV":
-        raise DTypeError(f"{name}: got bins of {bins.dtype}, expected real numbers")
-    known = values_if_known(bins)
-    if known is not None and (known[1:] < known[:-1]).any():
-        raise ArgumentError(f"{name}: got bins that decrease, expected ascending edges")
-    return Tensor(bins) if isinstance(x, Tensor) and not isinstance(bins, Tensor) else bins
-
-
-def _moving(edges: Any, x: Any) -> Any:
-    """Even edges with their derivative, where the range is that of the data."""
-    if not isinstance(x, Tensor) or x.dtype.kind != "f" or 0 in x.shape:
-        return Tensor(edges) if isinstance(x, Tensor) and not isinstance(edges, Tensor) else edges
+    else:
+        return like(x, _given_edges(name, as_array(bins)))
+    if bounds is not None or not isinstance(x, Tensor) or x.dtype.kind != "f" or 0 in x.shape:
+        return like(x, edges)
+    # They are even, and move with the range of the data.
     share = np.linspace(0.0, 1.0, edges.shape[0]).astype(x.dtype)
     moved = min_of(x) * (1 - share) + max_of(x) * share
     return edges + (moved - stop_gradient(moved))  # the value is unchanged, to the last digit
+
+
+def _given_edges(name: str, edges: Any) -> Any:
+    """Edges that were given, checked."""
+    check_axes(name, edges, 1, what="bins", instead="give edges, or a number of bins")
+    if edges.dtype.kind not in "biufV":
+        raise DTypeError(f"{name}: got bins of {edges.dtype}, expected real numbers")
+    known = values_if_known(edges)
+    if known is not None and (known[1:] < known[:-1]).any():
+        raise ArgumentError(f"{name}: got bins that decrease, expected ascending edges")
+    return edges
 
 
 def histogram_bin_edges(
@@ -189,11 +178,7 @@ def _tallied(samples: Sequence[Any], edges: Sequence[Any], weights: Any, dtype: 
     numbers = [_numbers(x, edge) for x, edge in zip(samples, edges, strict=True)]
     size = samples[0].shape[0]
     weights = np.ones(size, dtype) if weights is None else ravel(as_array(weights))
-    if weights.shape != (size,):
-        raise ShapeError(
-            f"histogram: got {size} samples and weights of shape {weights.shape}, "
-            "expected one for each"
-        )
+    check_same_shape("histogram", samples=samples[0], weights=weights)
     whole = scatter(weights, *numbers, shape=tuple(edge.shape[0] + 1 for edge in edges))
     return whole[tuple(slice(1, edge.shape[0]) for edge in edges)]
 
@@ -237,11 +222,9 @@ def histogram(
     (array([2, 1]), array([0. , 0.5, 1. ]))
     """
     x = as_array(x)
-    if weights is not None and as_array(weights).shape != x.shape:
-        raise ShapeError(
-            f"histogram: got x of shape {x.shape} and weights of shape "
-            f"{as_array(weights).shape}, expected the same"
-        )
+    if weights is not None:
+        weights = as_array(weights)
+        check_same_shape("histogram", x=x, weights=weights)
     edges = _edges("histogram", x, bins, range, weights)
     counts = _tallied([ravel(x)], [edges], weights, np.intp)
     return (_per_volume(counts, [edges]) if density else counts), edges
@@ -295,13 +278,10 @@ def histogramdd(
 
 
 def _points(sample: Any) -> Any:
-    if isinstance(sample, Tensor | np.ndarray):
-        if len(sample.shape) == 1:
-            return reshape(sample, (-1, 1))
-        if len(sample.shape) != 2:
-            raise ShapeError(f"histogramdd: got shape {sample.shape}, expected points as rows")
-        return sample
-    return stack([as_array(coordinate) for coordinate in sample], 1)
+    if not isinstance(sample, Tensor | np.ndarray):
+        return stack([as_array(coordinate) for coordinate in sample], 1)
+    check_axes("histogramdd", sample, least=1, most=2, instead="give points as rows")
+    return reshape(sample, (-1, 1)) if len(sample.shape) == 1 else sample
 
 
 def histogram2d(

@@ -13,7 +13,9 @@ from gradtape.core.define import broadcast_sizes, general
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape
+from gradtape.ops.checks import check_axes
 from gradtape.ops.creation import asarray
+from gradtape.ops.family import member
 from gradtape.ops.gather import as_indices
 from gradtape.ops.nonzero import flatnonzero
 from gradtape.ops.shape import reshape
@@ -110,46 +112,31 @@ def _like(x: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
     return _tensors(arrays) if isinstance(x, Tensor) else tuple(arrays)
 
 
-def _matrix(x: Array, name: str) -> tuple[int, int]:
-    if len(x.shape) != 2:
-        raise ShapeError(f"{name}: got shape {x.shape}, expected a matrix")
-    return x.shape[0], x.shape[1]
-
-
-def tril_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Array, ...]:
-    """The indices of the lower triangle of a matrix.
+def _triangle_of(name: str, x: ArrayLike, /, k: int = 0) -> tuple[Array, ...]:
+    """The indices of the {which} triangle of a matrix.
 
     Args:
         x: The matrix.
-        k: Up to which diagonal.
+        k: Which diagonal is the last one of the triangle, counted from the main one.
 
     Raises:
         ShapeError: It is no matrix.
 
+    tril_indices_from:
     >>> gt.tril_indices_from(np.ones((2, 2)))
     (array([0, 1, 1]), array([0, 0, 1]))
-    """
-    x = as_array(x)
-    rows, columns = _matrix(x, "tril_indices_from")
-    return _like(x, np.tril_indices(rows, k, columns))
 
-
-def triu_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Array, ...]:
-    """The indices of the upper triangle of a matrix.
-
-    Args:
-        x: The matrix.
-        k: From which diagonal on.
-
-    Raises:
-        ShapeError: It is no matrix.
-
+    triu_indices_from:
     >>> gt.triu_indices_from(np.ones((2, 2)))
     (array([0, 0, 1]), array([0, 1, 1]))
     """
     x = as_array(x)
-    rows, columns = _matrix(x, "triu_indices_from")
-    return _like(x, np.triu_indices(rows, k, columns))
+    check_axes(name, x, 2)
+    return _like(x, getattr(np, name)(np.broadcast_to(0, x.shape), k))
+
+
+tril_indices_from = member("tril_indices_from", _triangle_of, which="lower")
+triu_indices_from = member("triu_indices_from", _triangle_of, which="upper")
 
 
 def diag_indices_from(x: ArrayLike, /) -> tuple[Array, ...]:
@@ -186,8 +173,7 @@ def ix_(*sequences: ArrayLike) -> tuple[Array, ...]:
     results: list[Any] = []
     for place, sequence in enumerate(sequences):
         array = as_array(sequence)
-        if len(array.shape) != 1:
-            raise ShapeError(f"ix_: got shape {array.shape}, expected one axis")
+        check_axes("ix_", array, 1)
         array = flatnonzero(array) if array.dtype == np.bool_ else as_indices(sequence, "ix_")
         shape = tuple(-1 if i == place else 1 for i in range(len(sequences)))
         results.append(reshape(array, shape))
@@ -198,17 +184,17 @@ def ix_(*sequences: ArrayLike) -> tuple[Array, ...]:
 # ---- flat and by axis ---------------------------------------------------------------------------
 
 
-def _checked(name: str, convert: Callable[[], Any]) -> Any:
+def _checked(convert: Callable[..., Any], *args: Any) -> Any:
     try:
-        return convert()
+        return convert(*args)
     except ValueError as error:
-        raise ArgumentError(f"{name}: {error}") from None
+        raise ArgumentError(f"{convert.__name__}: {error}") from None
 
 
 _ravel = general(
     "ravel_multi_index",
     lambda xp, *arrays, dims, mode, order: _checked(
-        "ravel_multi_index", lambda: xp.ravel_multi_index(arrays, dims, mode, order)
+        xp.ravel_multi_index, arrays, dims, mode, order
     ),
     infer=lambda *arrays, dims, mode, order: Aval(
         broadcast_sizes(*(array.shape for array in arrays)), _INDEX
@@ -243,9 +229,7 @@ def ravel_multi_index(
 
 _unravel = general(
     "unravel_index",
-    lambda xp, x, shape, order: _checked(
-        "unravel_index", lambda: xp.unravel_index(x, shape, order)
-    ),
+    lambda xp, x, shape, order: _checked(xp.unravel_index, x, shape, order),
     infer=lambda x, shape, order: (Aval(x.shape, _INDEX),) * len(shape),
     outputs=None,
 )

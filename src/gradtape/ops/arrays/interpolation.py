@@ -8,10 +8,11 @@ import numpy as np
 
 from gradtape.core.aval import aval_of
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, weak_or_array
+from gradtape.ops.arguments import as_array, real_only, weak_or_array
 from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.arrays.sort import argsort
 from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.checks import check_axes, check_same_shape
 from gradtape.ops.gather import take
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
@@ -49,18 +50,15 @@ def interp(
     >>> gt.interp(np.array([0.5, 1.5]), np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 4.0]))
     array([0.5, 2.5])
     """
-    x, xp = as_array(x), as_array(xp)
-    if "c" in (x.dtype.kind, xp.dtype.kind):
-        raise DTypeError(f"interp: got x {x.dtype} and xp {xp.dtype}, expected real places")
     # As in NumPy, all of it is done in double precision.
-    x, xp = (astype(one, np.float64, copy=False) for one in (x, xp))
+    places = (real_only("interp", as_array(one)) for one in (x, xp))
+    x, xp = (astype(one, np.float64, copy=False) for one in places)
     fp = as_array(fp)
     fp = astype(fp, np.complex128 if fp.dtype.kind == "c" else np.float64, copy=False)
-    if len(xp.shape) != 1 or xp.shape != fp.shape or xp.shape == (0,):
-        raise ShapeError(
-            f"interp: got xp {xp.shape} and fp {fp.shape}, expected one axis of the same size, "
-            "with at least one element"
-        )
+    check_axes("interp", xp, 1, what="xp")
+    check_same_shape("interp", xp=xp, fp=fp)
+    if not xp.shape[0]:
+        raise ShapeError("interp: got no samples, expected at least one")
     if period is not None:
         x, xp, fp = _unrolled(x, xp, fp, period)
         left = right = None

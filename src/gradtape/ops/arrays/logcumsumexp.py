@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import general
-from gradtape.errors import DTypeError
-from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axis, real_only
 from gradtape.ops.exponential import exp
 from gradtape.ops.recurrence import backwards, previous, recurrence
 from gradtape.ops.reduce import floats
@@ -57,7 +56,5 @@ def logcumsumexp(x: ArrayLike, /, axis: int) -> Array:
     >>> gt.logcumsumexp(np.array([1000.0, 1000.0]), 0)
     array([1000.        , 1000.69314718])
     """
-    x = as_array(x)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"logcumsumexp: got {x.dtype}, expected real numbers")
+    x = real_only("logcumsumexp", as_array(x))
     return _logcumsumexp(floats(x), axis=normalize_axis(axis, len(x.shape), "logcumsumexp"))

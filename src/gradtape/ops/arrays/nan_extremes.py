@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -38,23 +37,8 @@ from gradtape.typing import Array, ArrayLike, Axis
 # ---- extremes -----------------------------------------------------------------------------------
 
 
-def _extreme_forward(largest: bool) -> Callable[..., Any]:
-    ufunc = np.fmax if largest else np.fmin
-    return lambda xp, x, axis, keepdims: ufunc.reduce(x, axis=axis, keepdims=keepdims)
-
-
-def _extreme_composition(x: Any, axis: Axes, keepdims: bool, largest: bool) -> Any:
-    over = max_over if largest else min_over
-    if x.dtype.kind != "f":
-        return over(x, axis=axis, keepdims=keepdims)
-    none = -math.inf if largest else math.inf
-    found = over(where_of(isnan(x), none, x), axis=axis, keepdims=keepdims)
-    nothing = all_of(isnan(x), axis, keepdims=keepdims)
-    return where_of(nothing, math.nan, found)
-
-
-def _shares_of(x: Any, axis: Axes, largest: bool) -> Any:
-    extreme, *_ = _EXTREMES["nanmax" if largest else "nanmin"]
+def _shares_of(x: Any, axis: Axes, name: str) -> Any:
+    extreme, *_ = _EXTREMES[name]
     hits = hits_of(x, extreme(x, axis=axis, keepdims=True))
     total = sum_over(hits, axis=axis, keepdims=True)
     shares = hits / (total + (total == 0))
@@ -65,14 +49,20 @@ def _shares_of(x: Any, axis: Axes, largest: bool) -> Any:
 _shares = general(
     "nan_extreme_shares",
     Composite(_shares_of),
-    infer=lambda x, axis, largest: Aval(x.shape, np.dtype(float)) if x.dtype.kind in "biu" else x,
+    infer=lambda x, axis, name: Aval(x.shape, np.dtype(float)) if x.dtype.kind in "biu" else x,
     vjps=(Zero("nan_extreme_shares: piecewise constant"),),
     self_adjoint=True,
 )
 
 
-def _extreme(name: str, largest: bool) -> Callable[..., Any]:
+def _extreme(name: str, ufunc: np.ufunc, over: Callable[..., Any], worst: float) -> Any:
     """The op of an extreme; one that several elements reach is shared among them."""
+
+    def composition(x: Any, axis: Axes, keepdims: bool) -> Any:
+        if x.dtype.kind != "f":
+            return over(x, axis=axis, keepdims=keepdims)
+        found = over(where_of(isnan(x), worst, x), axis=axis, keepdims=keepdims)
+        return where_of(all_of(isnan(x), axis, keepdims=keepdims), math.nan, found)
 
     def infer(x: Aval, axis: Axes, keepdims: bool) -> Aval:
         if count_over(x.shape, axis) == 0:
@@ -82,17 +72,17 @@ def _extreme(name: str, largest: bool) -> Callable[..., Any]:
     # d nanmax(x) = Σ share·dx
     return reduction(
         name,
-        _extreme_forward(largest),
-        lambda _out, x, axis, keepdims: _shares(x, axis=axis, largest=largest),
+        lambda xp, x, axis, keepdims: ufunc.reduce(x, axis=axis, keepdims=keepdims),
+        lambda _out, x, axis, keepdims: _shares(x, axis=axis, name=name),
         infer=infer,
-        lower=Composite(functools.partial(_extreme_composition, largest=largest)),
+        lower=Composite(composition),
         chosen=True,
     )
 
 
 _EXTREMES = {
-    "nanmax": (_extreme("nanmax", True), np.fmax, fmax),
-    "nanmin": (_extreme("nanmin", False), np.fmin, fmin),
+    "nanmax": (_extreme("nanmax", np.fmax, max_over, -math.inf), np.fmax, fmax),
+    "nanmin": (_extreme("nanmin", np.fmin, min_over, math.inf), np.fmin, fmin),
 }
 
 
@@ -122,9 +112,9 @@ def _extreme_of(
     """
     x, axes = prepared(name, x, axis)
     run, ufunc, function = _EXTREMES[name]
-    if initial is not None or (where is not True and where is not None):
-        taken = True if where is None else where
-        return reduce(ufunc, function, x, axes, None, keepdims, initial, taken, name)
+    where = where is None or where
+    if initial is not None or where is not True:
+        return reduce(ufunc, function, x, axes, None, keepdims, initial, where, name)
     return run(x, axis=axes, keepdims=bool(keepdims))
 
 
@@ -135,7 +125,9 @@ nanmin = member("nanmin", _extreme_of, what="smallest")
 # ---- where the extremes are ---------------------------------------------------------------------
 
 
-def _arg_forward(name: str) -> Callable[..., Any]:
+def _arg(name: str) -> Callable[..., Any]:
+    """The op of the place of an extreme."""
+
     def evaluate(xp: Any, x: Any, axis: int) -> Any:
         try:
             return getattr(xp, name)(x, axis=axis)
@@ -146,13 +138,9 @@ def _arg_forward(name: str) -> Callable[..., Any]:
                 f"{name}: got nothing but NaN along axis {axis}, expected a number"
             ) from error
 
-    return evaluate
-
-
-def _arg(name: str) -> Callable[..., Any]:
     return general(
         name,
-        _arg_forward(name),
+        evaluate,
         infer=lambda x, axis: Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.intp)),
         kind="reduction",
     )

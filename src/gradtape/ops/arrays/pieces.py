@@ -11,9 +11,12 @@ import numpy as np
 from gradtape.core.tensor import Tensor, concrete
 from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from gradtape.ops.arguments import as_array, as_shape, normalize_axes, normalize_axis
+from gradtape.ops.arrays.axes import along
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_axes
 from gradtape.ops.diagonal import diag
+from gradtape.ops.family import member
 from gradtape.ops.gather import take
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
@@ -55,13 +58,6 @@ def _numbered(edit: Callable[..., Any], name: str, numbers: Any, obj: Any, *valu
         raise IndexingError(f"{name}: {error}") from None
 
 
-def _along(x: ArrayLike, axis: int | None, name: str) -> tuple[Array, int]:
-    x = as_array(x)
-    if axis is None:
-        return (reshape(x, -1) if len(x.shape) != 1 else x), 0
-    return x, normalize_axis(axis, len(x.shape), name)
-
-
 def delete(arr: ArrayLike, /, obj: Any, axis: int | None = None) -> Array:
     """An array without some of its slices.
 
@@ -77,7 +73,7 @@ def delete(arr: ArrayLike, /, obj: Any, axis: int | None = None) -> Array:
     >>> gt.delete(np.array([1.0, 2.0, 3.0]), 1)
     array([1., 3.])
     """
-    arr, axis = _along(arr, axis, "delete")
+    arr, axis = along("delete", arr, axis)
     numbers = np.arange(arr.shape[axis])
     return take(arr, _numbered(np.delete, "delete", numbers, obj), axis)
 
@@ -99,7 +95,7 @@ def insert(arr: ArrayLike, /, obj: Any, values: ArrayLike, axis: int | None = No
     >>> gt.insert(np.array([1.0, 2.0]), 1, 5.0)
     array([1., 5., 2.])
     """
-    arr, axis = _along(arr, axis, "insert")
+    arr, axis = along("insert", arr, axis)
     values = as_array(values)
     if values.dtype.kind == "c" and arr.dtype.kind != "c":
         raise DTypeError(
@@ -244,63 +240,41 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple(getitem(x, (*before, i)) for i in range(x.shape[axis]))
 
 
-def _check_axes(name: str, x: Array, least: int) -> None:
-    if len(x.shape) < least:
-        raise ShapeError(f"{name}: got shape {x.shape}, expected at least {least} axes")
+# The axis along which each of them splits, and how many axes it needs.
+_SPLITS = {"hsplit": (1, 1), "vsplit": (0, 2), "dsplit": (2, 3)}
 
 
-def hsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
-    """The parts of an array along its second axis, or the only one.
+def _split(name: str, x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
+    """The parts of an array {which}.
 
     Args:
         x: What to split.
         indices_or_sections: How many parts, or where the later ones begin.
 
     Raises:
-        ShapeError: The array has no axes, or cannot be split so.
+        ShapeError: The array has too few axes, or cannot be split so.
 
+    hsplit:
     >>> gt.hsplit(np.array([1.0, 2.0, 3.0, 4.0]), 2)
     [array([1., 2.]), array([3., 4.])]
-    """
-    x = as_array(x)
-    _check_axes("hsplit", x, 1)
-    return split(x, indices_or_sections, min(1, len(x.shape) - 1))
 
-
-def vsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
-    """The parts of an array of at least two axes along its first axis.
-
-    Args:
-        x: What to split.
-        indices_or_sections: How many parts, or where the later ones begin.
-
-    Raises:
-        ShapeError: The array has fewer axes, or cannot be split so.
-
+    vsplit:
     >>> gt.vsplit(np.array([[1.0, 2.0], [3.0, 4.0]]), 2)
     [array([[1., 2.]]), array([[3., 4.]])]
-    """
-    x = as_array(x)
-    _check_axes("vsplit", x, 2)
-    return split(x, indices_or_sections, 0)
 
-
-def dsplit(x: ArrayLike, /, indices_or_sections: Any) -> list[Array]:
-    """The parts of an array of at least three axes along its third axis.
-
-    Args:
-        x: What to split.
-        indices_or_sections: How many parts, or where the later ones begin.
-
-    Raises:
-        ShapeError: The array has fewer axes, or cannot be split so.
-
+    dsplit:
     >>> gt.dsplit(np.array([[[1.0, 2.0]]]), 2)
     [array([[[1.]]]), array([[[2.]]])]
     """
     x = as_array(x)
-    _check_axes("dsplit", x, 3)
-    return split(x, indices_or_sections, 2)
+    axis, least = _SPLITS[name]
+    check_axes(name, x, least=least)
+    return split(x, indices_or_sections, min(axis, len(x.shape) - 1))
+
+
+hsplit = member("hsplit", _split, which="along its second axis, or the only one")
+vsplit = member("vsplit", _split, which="of at least two axes along its first axis")
+dsplit = member("dsplit", _split, which="of at least three axes along its third axis")
 
 
 def diagflat(v: ArrayLike, /, k: int = 0) -> Array:

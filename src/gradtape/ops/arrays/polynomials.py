@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.arrays.windows import convolve
 from gradtape.ops.cast import astype, real
+from gradtape.ops.checks import check_axes, check_least, check_same_shape
 from gradtape.ops.cumulative import cumprod
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.index import getitem, part_of
@@ -28,8 +30,7 @@ from gradtape.typing import Array, ArrayLike
 
 def _coefficients(p: ArrayLike, name: str) -> Array:
     p = atleast_1d(as_array(p))
-    if len(p.shape) != 1:
-        raise ShapeError(f"{name}: got coefficients of shape {p.shape}, expected one axis")
+    check_axes(name, p, 1, what="coefficients")
     return p
 
 
@@ -73,31 +74,23 @@ def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> A
            [3., 1.]])
     """
     x = as_array(x)
-    if len(x.shape) != 1:
-        raise ShapeError(f"vander: got shape {x.shape}, expected one axis")
+    check_axes("vander", x, 1)
     (count,) = as_shape(x.shape[0] if N is None else N, "vander")
     x = astype(x, result_type(x.dtype, np.int_), copy=False)
     column = expand_dims(x, 1)
-    factors = [ones_like(column)] * min(count, 1)
-    if count > 1:
-        factors.append(broadcast_to(column, (x.shape[0], count - 1)))
-    powers = (
-        cumprod(concatenate(factors, 1), 1)
-        if factors
-        else getitem(column, (slice(None), slice(0, 0)))
-    )
-    return powers if increasing else getitem(powers, (slice(None), slice(None, None, -1)))
+    factors = [ones_like(column), broadcast_to(column, (x.shape[0], max(count - 1, 0)))]
+    powers = cumprod(part_of(concatenate(factors, 1), 0, count), 1)
+    return powers if increasing else part_of(powers, None, None, -1)
 
 
 # ---- arithmetic ---------------------------------------------------------------------------------
 
 
-def _aligned(p: ArrayLike, q: ArrayLike, name: str) -> tuple[Array, Array]:
+def _aligned(p: ArrayLike, q: ArrayLike, name: str) -> list[Array]:
     """Both with equally many coefficients, by zeros before the shorter ones."""
-    p, q = _coefficients(p, name), _coefficients(q, name)
-    size = max(p.shape[0], q.shape[0])
-    p, q = (pad_constant(one, widths=((size - one.shape[0], 0),), fill=0) for one in (p, q))
-    return p, q
+    both = [_coefficients(p, name), _coefficients(q, name)]
+    size = max(one.shape[0] for one in both)
+    return [pad_constant(one, widths=((size - one.shape[0], 0),), fill=0) for one in both]
 
 
 def polyadd(p: ArrayLike, q: ArrayLike, /) -> Array:
@@ -106,8 +99,7 @@ def polyadd(p: ArrayLike, q: ArrayLike, /) -> Array:
     >>> gt.polyadd(np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0]))
     array([3., 5., 7.])
     """
-    p, q = _aligned(p, q, "polyadd")
-    return p + q
+    return operator.add(*_aligned(p, q, "polyadd"))
 
 
 def polysub(p: ArrayLike, q: ArrayLike, /) -> Array:
@@ -116,8 +108,7 @@ def polysub(p: ArrayLike, q: ArrayLike, /) -> Array:
     >>> gt.polysub(np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0]))
     array([-3., -3., -3.])
     """
-    p, q = _aligned(p, q, "polysub")
-    return p - q
+    return operator.sub(*_aligned(p, q, "polysub"))
 
 
 def polymul(p: ArrayLike, q: ArrayLike, /) -> Array:
@@ -154,13 +145,10 @@ def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[Array, Array]:
     for k in range(n - m + 1):
         factor = scale * getitem(rest, k)
         found.append(factor)
-        taken = pad_constant(factor * v, widths=((k, n - m - k),), fill=0)
-        rest = rest - taken
+        rest = rest - pad_constant(factor * v, widths=((k, n - m - k),), fill=0)
     quotient = stack(found) if found else zeros_like(part_of(v, 0, 1))
-    known = values_of(rest)
-    small = [bool(np.allclose(value, 0, rtol=1e-14)) for value in known[:-1]]
-    start = small.index(False) if False in small else len(small)
-    return quotient, part_of(rest, start)
+    large = [not np.allclose(value, 0, rtol=1e-14) for value in values_of(rest)[:-1]]
+    return quotient, part_of(rest, [*large, True].index(True))
 
 
 # ---- derivatives and integrals ------------------------------------------------------------------
@@ -179,8 +167,7 @@ def polyder(p: ArrayLike, /, m: int = 1) -> Array:
     >>> gt.polyder(np.array([1.0, 2.0, 3.0]))
     array([2., 2.])
     """
-    if m < 0:
-        raise ArgumentError(f"polyder: got m={m}, expected 0 or more; use polyint")
+    check_least("polyder", 0, m=m)
     p = _coefficients(p, "polyder")
     for _ in range(m):
         p = part_of(p, None, -1) * np.arange(p.shape[0] - 1, 0, -1)
@@ -202,8 +189,7 @@ def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike = None) -> Array:
     >>> gt.polyint(np.array([2.0, 2.0]))
     array([1., 2., 0.])
     """
-    if m < 0:
-        raise ArgumentError(f"polyint: got m={m}, expected 0 or more; use polyder")
+    check_least("polyint", 0, m=m)
     p = _coefficients(p, "polyint")
     constants = atleast_1d(as_array(0.0 if k is None else k))
     if constants.shape[0] == 1 and m > 1:
@@ -310,20 +296,15 @@ def polyfit(
     array([2., 1.])
     """
     x, y = (floats(as_array(one)) for one in (x, y))
-    if deg < 0:
-        raise ArgumentError(f"polyfit: got deg={deg}, expected 0 or more")
-    if (
-        len(x.shape) != 1
-        or not x.shape[0]
-        or len(y.shape) not in (1, 2)
-        or x.shape[:1] != y.shape[:1]
-    ):
+    check_least("polyfit", 0, deg=deg)
+    check_axes("polyfit", x, 1, what="x")
+    check_axes("polyfit", y, least=1, most=2, what="y")
+    if not x.shape[0] or x.shape[0] != y.shape[0]:
         raise ShapeError(f"polyfit: got x {x.shape} and y {y.shape}, expected samples at every x")
     powers, samples = vander(x, deg + 1), y
     if w is not None:
         w = floats(as_array(w))
-        if w.shape != x.shape:
-            raise ShapeError(f"polyfit: got w {w.shape} for x {x.shape}, expected one for each")
+        check_same_shape("polyfit", w=w, x=x)
         powers = powers * expand_dims(w, 1)
         samples = samples * (w if len(y.shape) == 1 else expand_dims(w, 1))
     scale = sqrt(sum_of(powers * powers, axis=0))

@@ -8,36 +8,25 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import multilinear
-from gradtape.core.lowering import Composite
 from gradtape.errors import ShapeError
+from gradtape.ops import array_functions
 from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arrays.pieces import unstack
 from gradtape.ops.cast import astype, conj_if_complex
-from gradtape.ops.index import getitem
+from gradtape.ops.checks import check_axes
 from gradtape.ops.join import stack
 from gradtape.ops.matmul import matmul
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import broadcast_arrays, expand_dims, moveaxis, squeeze
 from gradtape.typing import Array, ArrayLike
 
-# NumPy has them from 2.2 on.
-_NEWER = {name: [getattr(np, name)] if hasattr(np, name) else [] for name in ("matvec", "vecmat")}
-
-
 # ---- cross --------------------------------------------------------------------------------------
 
 
 def _forward(xp: Any, a: Any, b: Any, axis: int) -> Any:
-    out = xp.empty_like(a)
-    first, second, of_out = (xp.moveaxis(x, axis, 0) for x in (a, b, out))
-    for k in range(3):
-        i, j = (k + 1) % 3, (k + 2) % 3
-        of_out[k] = first[i] * second[j] - first[j] * second[i]
-    return out
-
-
-def _lowered(a: Any, b: Any, axis: int) -> Any:
-    (a0, a1, a2), (b0, b1, b2) = _components(a, axis), _components(b, axis)
-    return stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis)
+    before = (slice(None),) * axis
+    (a0, a1, a2), (b0, b1, b2) = ([x[(*before, i)] for i in range(3)] for x in (a, b))
+    return xp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis)
 
 
 # of two arrays of one shape and dtype; d(a×b) = da×b + a×db, and ct·(da×b) = da·(b×ct)
@@ -47,7 +36,7 @@ _cross: Callable[..., Any] = multilinear(
     lambda ct, _out, _a, b, axis: _cross(conj_if_complex(b), ct, axis=axis),
     lambda ct, _out, a, _b, axis: _cross(ct, conj_if_complex(a), axis=axis),
     kind="axiswise",
-    lower=Composite(_lowered),
+    lower=array_functions,
 )
 
 
@@ -88,14 +77,14 @@ def cross(
             a, b = astype(a, dtype, copy=False), astype(b, dtype, copy=False)
         out = _cross(a, b, axis=len(a.shape) - 1)
     else:
-        out = _in_plane(_components(a, -1), _components(b, -1))
+        out = _in_plane(unstack(a, axis=-1), unstack(b, axis=-1))
         if a.shape[-1] == b.shape[-1] == 2:
             return out
     axisc = normalize_axis(axisc, len(out.shape), "cross")
     return out if axisc == len(out.shape) - 1 else moveaxis(out, -1, axisc)
 
 
-def _in_plane(a: list[Array], b: list[Array]) -> Array:
+def _in_plane(a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
     """Cross products if vectors of one side have 2 components; the missing third one is 0."""
     flat = a[0] * b[1] - a[1] * b[0]
     if len(a) == 3:
@@ -107,18 +96,11 @@ def _in_plane(a: list[Array], b: list[Array]) -> Array:
 
 def _vectors(x: Array, axis: int) -> Array:
     """An array of vectors with their components in the last axis."""
-    if not x.shape:
-        raise ShapeError("cross: got a 0-d array, expected vectors")
+    check_axes("cross", x, least=1)
     axis = normalize_axis(axis, len(x.shape), "cross")
     if x.shape[axis] not in (2, 3):
         raise ShapeError(f"cross: got vectors of {x.shape[axis]} components, expected 2 or 3")
     return x if axis == len(x.shape) - 1 else moveaxis(x, axis, -1)
-
-
-def _components(x: Array, axis: int) -> list[Array]:
-    axis %= len(x.shape)
-    before = (slice(None),) * axis
-    return [getitem(x, (*before, i)) for i in range(x.shape[axis])]
 
 
 # ---- products with vectors ----------------------------------------------------------------------
@@ -146,9 +128,7 @@ def vecdot(x: ArrayLike, y: ArrayLike, /, *, axis: int = -1, keepdims: bool = Fa
     _same_length("vecdot", x, y, x.shape[-1], y.shape[-1])
     product = conj_if_complex(x) * y
     out = astype(sum_of(product, axis=-1), product.dtype, copy=False)
-    if not keepdims:
-        return out
-    return moveaxis(expand_dims(out, -1), -1, axis)
+    return expand_dims(out, axis) if keepdims else out
 
 
 def matvec(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -165,7 +145,8 @@ def matvec(x: ArrayLike, y: ArrayLike, /) -> Array:
     array([3., 7.])
     """
     x, y = as_array(x), as_array(y)
-    _axes("matvec", (x, 2), (y, 1))
+    check_axes("matvec", x, least=2)
+    check_axes("matvec", y, least=1)
     _same_length("matvec", x, y, x.shape[-1], y.shape[-1])
     return squeeze(matmul(x, expand_dims(y, -1)), -1)
 
@@ -184,15 +165,10 @@ def vecmat(x: ArrayLike, y: ArrayLike, /) -> Array:
     array([4., 6.])
     """
     x, y = as_array(x), as_array(y)
-    _axes("vecmat", (x, 1), (y, 2))
+    check_axes("vecmat", x, least=1)
+    check_axes("vecmat", y, least=2)
     _same_length("vecmat", x, y, x.shape[-1], y.shape[-2])
     return squeeze(matmul(expand_dims(conj_if_complex(x), -2), y), -2)
-
-
-def _axes(name: str, *needed: tuple[Any, int]) -> None:
-    for x, ndim in needed:
-        if len(x.shape) < ndim:
-            raise ShapeError(f"{name}: got shape {x.shape}, expected at least {ndim} axes")
 
 
 def _same_length(name: str, x: Any, y: Any, n: int, m: int) -> None:

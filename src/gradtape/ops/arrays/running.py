@@ -13,15 +13,15 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
-from gradtape.errors import DTypeError, ShapeError
-from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arguments import as_array, real_only
+from gradtape.ops.arrays.axes import along
 from gradtape.ops.arrays.sort import INDEX, put_along
+from gradtape.ops.checks import check_axes
 from gradtape.ops.cumulative import cumprod, cumsum
 from gradtape.ops.family import member
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.reduce import NO_AXIS, REDUCTIONS
-from gradtape.ops.shape import ravel
 from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
@@ -67,10 +67,7 @@ _running_min = _running("cumulative_min", np.minimum)
 
 
 def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Array, int]:
-    x = as_array(x)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: got {x.dtype}, expected real numbers")
-    return (ravel(x), 0) if axis is None else (x, normalize_axis(axis, len(x.shape), name))
+    return along(name, real_only(name, as_array(x)), axis)
 
 
 def cumulative_max(x: ArrayLike, /, axis: int | None = None) -> Array:
@@ -183,10 +180,8 @@ def _cumulative(
     """
     x = as_array(x)
     if axis is None:
-        if len(x.shape) != 1:
-            raise ShapeError(f"{name}: got shape {x.shape} and no axis, expected axis=")
-        axis = 0
-    axis = normalize_axis(axis, len(x.shape), name)
+        check_axes(name, x, 1, instead="give axis=")
+    x, axis = along(name, x, axis)
     running, initial = _RUNNING[name]
     out = running(x, axis, dtype)
     if not include_initial:

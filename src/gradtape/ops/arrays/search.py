@@ -15,9 +15,10 @@ from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import Batch, as_array
+from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import Batch, as_array, real_only
 from gradtape.ops.arrays.sort import INDEX, comparable, sort
+from gradtape.ops.checks import check_axes, check_choice, check_same_shape
 from gradtape.ops.comparison import equal, logical_not, not_equal
 from gradtape.ops.gather import take
 from gradtape.ops.rearrange import flip
@@ -101,18 +102,12 @@ def searchsorted(
     >>> gt.searchsorted(np.array([1.0, 2.0, 3.0]), np.array([0.5, 2.0]))
     array([0, 1])
     """
-    if side not in ("left", "right"):
-        raise ArgumentError(f'searchsorted: got side={side!r}, expected "left" or "right"')
+    check_choice("searchsorted", ("left", "right"), side=side)
     a, v = as_array(a), as_array(v)
-    if len(a.shape) != 1:
-        raise ShapeError(f"searchsorted: got a of shape {a.shape}, expected one axis; use gt.vmap")
+    check_axes("searchsorted", a, 1, what="a", instead="use gt.vmap")
     if sorter is not None:
         sorter = as_array(sorter)
-        if sorter.shape != a.shape:
-            raise ShapeError(
-                f"searchsorted: got sorter of shape {sorter.shape} for a of shape {a.shape}, "
-                "expected the same"
-            )
+        check_same_shape("searchsorted", sorter=sorter, a=a)
         a = take(a, sorter)
     return search_lanes(a, v, side=side, lanes=0)
 
@@ -133,11 +128,8 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Array:
     >>> gt.digitize(np.array([0.5, 1.5, 9.0]), np.array([0.0, 1.0, 2.0]))
     array([1, 2, 3])
     """
-    x, bins = as_array(x), as_array(bins)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"digitize: got {x.dtype}, expected real elements; use their real part")
-    if len(bins.shape) != 1:
-        raise ShapeError(f"digitize: got bins of shape {bins.shape}, expected one axis")
+    x, bins = real_only("digitize", as_array(x)), as_array(bins)
+    check_axes("digitize", bins, 1, what="bins")
     side = "left" if right else "right"
     if isinstance(bins, np.ndarray):
         if (bins[1:] >= bins[:-1]).all():
@@ -180,8 +172,7 @@ def isin(
     >>> gt.isin(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0]))
     array([ True, False,  True])
     """
-    if kind not in (None, "sort", "table"):
-        raise ArgumentError(f'isin: got kind={kind!r}, expected None, "sort" or "table"')
+    check_choice("isin", (None, "sort", "table"), kind=kind)
     element, others = as_array(element), sort(as_array(test_elements), axis=None)
     n = others.shape[0]
     if n == 0:

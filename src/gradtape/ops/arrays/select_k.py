@@ -16,7 +16,9 @@ from gradtape.core.aval import Aval
 from gradtape.core.define import general
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arrays.axes import along
 from gradtape.ops.arrays.sort import INDEX, argsort, comparable
+from gradtape.ops.checks import check_choice
 from gradtape.ops.family import member
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.shape import ravel, swapaxes
@@ -34,18 +36,22 @@ argpartition_last = general(
 
 def _parted(name: str, x: ArrayLike, kth: Any, axis: int | None) -> tuple[Any, Any, int]:
     """The array, the indices that partition it, and the axis."""
-    x = as_array(x)
-    x, axis = (ravel(x), 0) if axis is None else (x, normalize_axis(axis, len(x.shape), name))
+    x, axis = along(name, x, axis)
     n = x.shape[axis]
-    given = (kth,) if not isinstance(kth, Sequence | np.ndarray) else tuple(np.ravel(kth))
-    places = tuple(operator.index(k) for k in given)
-    if any(not -n <= k < n for k in places):
-        raise ArgumentError(
-            f"{name}: got kth={kth} for an axis of size {n}, expected numbers from {-n} to {n - 1}"
-        )
-    last = swapaxes(x, axis, -1)
-    order = argpartition_last(last, kth=tuple(k % n for k in places))
+    given = np.ravel(kth) if isinstance(kth, Sequence | np.ndarray) else (kth,)
+    places = [_place(name, n, -n, n - 1, kth=k) % n for k in given]
+    order = argpartition_last(swapaxes(x, axis, -1), kth=tuple(places))
     return x, swapaxes(order, axis, -1), axis
+
+
+def _place(name: str, n: int, low: int, high: int, **given: Any) -> int:
+    """A number along an axis of size n, given as an option, checked."""
+    ((option, value),) = given.items()
+    if not low <= (k := operator.index(value)) <= high:
+        raise ArgumentError(
+            f"{name}: got {option}={k} for an axis of size {n}, expected one from {low} to {high}"
+        )
+    return k
 
 
 def _partition(
@@ -76,11 +82,9 @@ def _partition(
     >>> gt.argpartition(np.array([3.0, 1.0, 2.0]), 1)
     array([1, 2, 0])
     """
-    if kind != "introselect":
-        raise ArgumentError(f'{name}: got kind={kind!r}, expected "introselect"')
+    check_choice(name, ("introselect",), kind=kind)
     if name == "partition":
-        x, indices, axis = _parted(name, x, kth, axis)
-        return take_along_axis(x, indices, axis)
+        return take_along_axis(*_parted(name, x, kth, axis))
     x = as_array(x)
     return _parted(name, x if x.shape else ravel(x), kth, axis)[1]
 
@@ -177,11 +181,8 @@ def topk(
     """
     x = as_array(x)
     axis, n = _axis_and_size("topk", x, axis, dim)
-    k = operator.index(k)
-    if not 0 <= k <= n:
-        raise ArgumentError(f"topk: got k={k} for an axis of size {n}, expected k from 0 to {n}")
-    indices = _top(swapaxes(x, axis, -1), k=k, largest=bool(largest))
-    indices = swapaxes(indices, axis, -1)
+    k = _place("topk", n, 0, n, k=k)
+    indices = swapaxes(_top(swapaxes(x, axis, -1), k=k, largest=bool(largest)), axis, -1)
     return TopK(take_along_axis(x, indices, axis), indices)
 
 
@@ -211,18 +212,12 @@ def kthvalue(
     """
     x = as_array(x)
     axis, n = _axis_and_size("kthvalue", x, axis, dim)
-    k = operator.index(k)
-    if not 1 <= k <= n:
-        raise ArgumentError(
-            f"kthvalue: got k={k} for an axis of size {n}, expected k from 1 to {n}"
-        )
+    k = _place("kthvalue", n, 1, n, k=k)
     order = argpartition_last(swapaxes(x, axis, -1), kth=(k - 1,))
     indices = swapaxes(order[..., k - 1 : k], axis, -1)
     values = take_along_axis(x, indices, axis)
-    if keepdims:
-        return TopK(values, indices)
     only = (slice(None),) * axis + (0,)
-    return TopK(values[only], indices[only])
+    return TopK(values, indices) if keepdims else TopK(values[only], indices[only])
 
 
 def _axis_and_size(name: str, x: Any, axis: int, dim: int | None) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape.core.tensor import Tensor
 from gradtape.ops.arguments import as_array, normalize_axis
-from gradtape.ops.arrays.known import values_of
+from gradtape.ops.arrays.known import like, values_of
 from gradtape.ops.arrays.sort import comparable
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import take
@@ -24,11 +24,6 @@ from gradtape.typing import Array, ArrayLike
 
 def _read(x: Any) -> Any:
     return comparable(values_of(x))
-
-
-def _like(x: Any, found: Any) -> Any:
-    """A result, wrapped as a tensor if `x` is one."""
-    return Tensor(found) if isinstance(x, Tensor) else found
 
 
 # ---- unique -------------------------------------------------------------------------------------
@@ -73,7 +68,7 @@ def unique(
     _, index, *rest = find(_read(x), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     values = take(x, index, axis)
     further = [index, *rest] if return_index else rest
-    return (values, *(_like(x, array) for array in further)) if further else values
+    return (values, *(like(x, array) for array in further)) if further else values
 
 
 class UniqueAllResult(NamedTuple):
@@ -183,11 +178,8 @@ def intersect1d(
     _, first, second = np.intersect1d(_read(x), _read(y), assume_unique, return_indices=True)
     values = astype(take(ravel(x), first), np.result_type(x.dtype, y.dtype), copy=False)
     tensor = x if isinstance(x, Tensor) else y
-    if isinstance(tensor, Tensor) and not isinstance(values, Tensor):
-        values = Tensor(values)
-    if not return_indices:
-        return values
-    return values, _like(tensor, first), _like(tensor, second)
+    results = tuple(like(tensor, array) for array in (values, first, second))
+    return results if return_indices else results[0]
 
 
 def setdiff1d(x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False) -> Array:
@@ -223,13 +215,8 @@ def setxor1d(x: ArrayLike, y: ArrayLike, /, assume_unique: bool = False) -> Arra
     >>> gt.setxor1d(np.array([3.0, 1.0]), np.array([2.0, 3.0]))
     array([1., 2.])
     """
-    x, y = as_array(x), as_array(y)
-    parts = [ravel(z) if assume_unique else unique(z) for z in (x, y)]
+    parts = [ravel(z) if assume_unique else unique(z) for z in (as_array(x), as_array(y))]
     values = concatenate(parts)
-    read = _read(values)
-    order = read.argsort(kind="stable")
-    ordered = read[order]
-    alone = np.ones(ordered.shape, np.bool_)
-    alone[1:] &= ordered[1:] != ordered[:-1]
-    alone[:-1] &= ordered[1:] != ordered[:-1]
-    return take(values, order[alone])
+    find: Any = np.unique  # as in `unique`
+    _, place, count = find(_read(values), True, return_counts=True, equal_nan=False)
+    return take(values, place[count == 1])

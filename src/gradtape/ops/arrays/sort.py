@@ -16,16 +16,19 @@ from gradtape.core.aval import Aval
 from gradtape.core.copies import by_rows
 from gradtape.core.define import general
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.arrays.axes import along
 from gradtape.ops.cast import astype
-from gradtape.ops.gather import scatter, take_along_axis
+from gradtape.ops.checks import check_choice
+from gradtape.ops.family import member
+from gradtape.ops.gather import places_along, scatter, take_along_axis
 from gradtape.ops.shape import ravel
 from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 INDEX = np.dtype(np.intp)
-_KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
+_KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 # From this many elements on it pays to sort first and look for ties afterwards; if more than one in
 # this many elements is tied, they are sorted again.
 _LARGE = 1000
@@ -40,8 +43,8 @@ def comparable(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
-def _along(axis: int, part: slice) -> tuple[slice, ...]:
-    return (slice(None),) * axis + (part,)
+def _backwards(axis: int) -> tuple[slice, ...]:
+    return (slice(None),) * axis + (slice(None, None, -1),)
 
 
 def _ascending(xp: Any, x: Any, axis: int) -> Any:
@@ -82,7 +85,7 @@ def _argsort_forward(xp: Any, x: Any, axis: int, descending: bool) -> Any:
     if not descending:
         return _ascending(xp, x, axis)
     # From the end, so that equal elements stay in order.
-    backwards = _along(axis, slice(None, None, -1))
+    backwards = _backwards(axis)
     return x.shape[axis] - 1 - _ascending(xp, x[backwards], axis)[backwards]
 
 
@@ -100,12 +103,7 @@ def _sort_forward(xp: Any, x: Any, axis: int, descending: bool) -> tuple[Any, An
 
 def put_along(x: Any, order: Any, axis: int, shape: tuple[int, ...]) -> Any:
     """Elements added into zeros of `shape`, at places along an axis: undoes `take_along_axis`."""
-    ndim = len(shape)
-    places: list[Any] = [
-        np.arange(n).reshape((1,) * d + (n,) + (1,) * (ndim - 1 - d)) for d, n in enumerate(shape)
-    ]
-    places[axis] = order
-    return scatter(x, *places, shape=shape)
+    return scatter(x, *places_along(shape, order, axis), shape=shape)
 
 
 # d sort(x) = dx in the order of x, which is the second result; transpose: back to where it was
@@ -125,15 +123,6 @@ sort_both = general(
 # ---- public functions ---------------------------------------------------------------------------
 
 
-def _prepared(name: str, x: ArrayLike, axis: int | None, kind: Any) -> tuple[Array, int]:
-    if kind not in _KINDS:
-        raise ArgumentError(f"{name}: got kind={kind!r}, expected one of {_KINDS[1:]}")
-    x = as_array(x)
-    if axis is None:
-        return ravel(x), 0
-    return x, normalize_axis(axis, len(x.shape), name)
-
-
 _SORTING = {
     "x": "What to sort.",
     "axis": "Along which axis; None sorts the flattened array.",
@@ -145,7 +134,8 @@ _ERRORS = {"AxisError": "There is no such axis.", "ArgumentError": "`kind` is so
 
 
 @options(_SORTING, raises=_ERRORS)
-def sort(
+def _sorted(
+    name: str,
     x: ArrayLike,
     /,
     axis: int | None = -1,
@@ -154,37 +144,33 @@ def sort(
     descending: bool = False,
     stable: bool | None = None,
 ) -> Array:
-    """The elements in ascending order along an axis, NaN last; equal ones stay in their order.
+    """{what} along an axis in ascending order, NaN last; equal ones stay in their order.
 
+    The indices that `argsort` gives have no derivative.
+
+    sort:
     >>> gt.sort(np.array([3.0, 1.0, 2.0]))
     array([1., 2., 3.])
-    """
-    x, axis = _prepared("sort", x, axis, kind)
-    if isinstance(x, np.ndarray) and x.dtype.kind != "V":  # nobody asks for the order
-        values = np.sort(x, axis=axis)
-        return values[_along(axis, slice(None, None, -1))] if descending else values
-    return sort_both(x, axis=axis, descending=bool(descending))[0]
 
-
-@options(_SORTING, raises=_ERRORS)
-def argsort(
-    x: ArrayLike,
-    /,
-    axis: int | None = -1,
-    kind: str | None = None,
-    *,
-    descending: bool = False,
-    stable: bool | None = None,
-) -> Array:
-    """The indices that would sort an array along an axis, in stable order; has no derivative.
-
+    argsort:
     >>> gt.argsort(np.array([3.0, 1.0, 2.0]))
     array([1, 2, 0])
     """
-    x = as_array(x)
+    if kind is not None:
+        check_choice(name, _KINDS, kind=kind)
+    x, order = as_array(x), name == "argsort"
     # NumPy gives an order for a single element, though `sort` has no axis to sort along.
-    x, axis = _prepared("argsort", x if x.shape else ravel(x), axis, kind)
-    return _argsort(x, axis=axis, descending=bool(descending))
+    x, axis = along(name, ravel(x) if order and not x.shape else x, axis)
+    if order:
+        return _argsort(x, axis=axis, descending=bool(descending))
+    if isinstance(x, np.ndarray) and x.dtype.kind != "V":  # nobody asks for the order
+        values = np.sort(x, axis=axis)
+        return values[_backwards(axis)] if descending else values
+    return sort_both(x, axis=axis, descending=bool(descending))[0]
+
+
+sort = member("sort", _sorted, what="The elements")
+argsort = member("argsort", _sorted, what="The indices of the elements")
 
 
 def sort_complex(x: ArrayLike, /) -> Array:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradtape.core.tensor import Tensor
-from gradtape.errors import DTypeError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.creation import asarray
 from gradtape.ops.reduce import floats
 from gradtape.ops.special.bessel_fixed import i0 as bessel_i0
@@ -87,7 +86,4 @@ def i0(x: ArrayLike, /) -> Array:
     >>> gt.i0(np.array([0.0, 1.0]))
     array([1.        , 1.26606588])
     """
-    x = floats(as_array(x))
-    if x.dtype.kind == "c":
-        raise DTypeError("i0: got complex numbers, expected real ones")
-    return bessel_i0(x)
+    return bessel_i0(real_only("i0", floats(as_array(x))))

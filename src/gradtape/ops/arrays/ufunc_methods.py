@@ -8,6 +8,7 @@ log n calls; for the others one by one, in the order that NumPy states.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.tensor import Tensor, concrete
-from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, UnsupportedError
-from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis, real_only
 from gradtape.ops.arithmetic import add, multiply
+from gradtape.ops.arrays.known import without_history
 from gradtape.ops.arrays.logcumsumexp import logcumsumexp
 from gradtape.ops.arrays.running import cumulative_max, cumulative_min
 from gradtape.ops.arrays.where_moments import truths
@@ -31,7 +33,7 @@ from gradtape.ops.join import concatenate, stack
 from gradtape.ops.like import full_like
 from gradtape.ops.norm import vector_norm
 from gradtape.ops.product import prod
-from gradtape.ops.reduce import max as max_of, min as min_of, sum as sum_of
+from gradtape.ops.reduce import max as max_of, min as min_of, reduced_shape, sum as sum_of
 from gradtape.ops.select import maximum, minimum, where as where_of
 from gradtape.ops.shape import broadcast_to, expand_dims, moveaxis, reshape
 from gradtape.ops.softmax import logsumexp
@@ -60,9 +62,7 @@ def _logsumexp2(x: Array, axis: Axis, keepdims: bool) -> Array:
 
 
 def _length(x: Array, axis: Axis, keepdims: bool) -> Array:
-    if x.dtype.kind == "c":
-        raise DTypeError(f"np.hypot.reduce: got {x.dtype}, expected real numbers; use gt.norm")
-    return vector_norm(x, axis=axis, keepdims=keepdims)
+    return vector_norm(real_only("np.hypot.reduce", x), axis=axis, keepdims=keepdims)
 
 
 # Reductions over one or several axes, `function(x, axis=, keepdims=)`.
@@ -102,19 +102,13 @@ def ufunc_method(
         UnsupportedError: An option is not taken on a tensor.
         ShapeError: There is nothing to reduce, or the ufunc cannot be reduced.
     """
-    methods: dict[str, Function] = {
-        "reduce": reduce,
-        "accumulate": _accumulate,
-        "reduceat": _reduceat,
-    }
-    if method in methods:
+    if method in ("reduce", "accumulate", "reduceat"):
         if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None:
             raise ShapeError(
                 f"np.{ufunc.__name__}.{method}: expected a ufunc of two arrays with one result"
             )
-        x, *others = inputs
-        return methods[method](ufunc, call, _prepared(ufunc, as_array(x)), *others, **options)
-    return (_outer if method == "outer" else _at)(ufunc, call, *inputs, **options)
+        inputs = (_prepared(ufunc, as_array(inputs[0])), *inputs[1:])
+    return _METHODS[method](ufunc, call, *inputs, **options)
 
 
 def _prepared(ufunc: np.ufunc, x: Array) -> Array:
@@ -143,19 +137,12 @@ _FOLDS: dict[str, tuple[np.ufunc, Function]] = {
 
 
 def reduce_where(
-    name: str,
-    x: Any,
-    axis: Axis,
-    dtype: Any,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
+    name: str, x: Any, axis: Axis, dtype: Any, keepdims: bool, initial: Any, where: Any
 ) -> Array:
     """Answer for `sum`, `prod`, `max`, `min`, `all` and `any` with `initial` or `where`."""
     ufunc, call = _FOLDS[name]
     x = _prepared(ufunc, as_array(x))
-    taken = True if where is None else where
-    return reduce(ufunc, call, x, axis, dtype, keepdims, initial, taken, name)
+    return reduce(ufunc, call, x, axis, dtype, keepdims, initial, where is None or where, name)
 
 
 def reduce(
@@ -186,26 +173,27 @@ def reduce(
         )
     alone = not x.shape and axis in (0, -1)  # a number is taken for an array of one
     axes = () if alone else normalize_axes(axis, len(x.shape), name)
-    empty = 0 in [x.shape[a] for a in axes]
-    if empty and ufunc.identity is None:
-        if not given:
-            raise ShapeError(f"{name}: got shape {x.shape}, expected at least one element")
-        kept = tuple(n for a, n in enumerate(x.shape) if a not in axes)
-        return _kept(full_like(x, initial, shape=kept), axes, keepdims)
     start = initial if given else None
+    neutral = None
     if where is not True:
         where = truths(name, where, x.shape)
-        if (neutral := _neutral(ufunc, x.dtype)) is None:
-            return _kept(_folded_where(call, x, axes, start, where), axes, keepdims)
-        x = where_of(where, x, neutral)
-    known = _REDUCED.get(ufunc)
-    if known is None:
-        return _kept(_folded(ufunc, call, x, axes, start, name), axes, keepdims)
-    out = known(x, axis=axes, keepdims=bool(keepdims))
-    if dtype is not None and ufunc in (np.add, np.multiply):
-        out = astype(out, dtype, copy=False)  # small integers come back as int64
-    # As in NumPy, what it starts from does not change the dtype.
-    return call(out, astype(as_array(initial), out.dtype, copy=False)) if given else out
+        if (neutral := _neutral(ufunc, x.dtype)) is not None:
+            x = where_of(where, x, neutral)
+    if ufunc.identity is None and 0 in [x.shape[a] for a in axes]:
+        if not given:
+            raise ShapeError(f"{name}: got shape {x.shape}, expected at least one element")
+        out = full_like(x, initial, shape=reduced_shape(x.shape, axes, False))
+    elif where is not True and neutral is None:
+        out = _folded_where(call, x, axes, start, where)
+    elif ufunc not in _REDUCED:
+        out = _folded(ufunc, call, x, axes, start, name)
+    else:
+        out = _REDUCED[ufunc](x, axis=axes, keepdims=bool(keepdims))
+        if dtype is not None and ufunc in (np.add, np.multiply):
+            out = astype(out, dtype, copy=False)  # small integers come back as int64
+        # As in NumPy, what it starts from does not change the dtype.
+        return call(out, astype(as_array(initial), out.dtype, copy=False)) if given else out
+    return expand_dims(out, axes) if keepdims else out
 
 
 def _neutral(ufunc: np.ufunc, dtype: Any) -> Any:
@@ -240,33 +228,27 @@ def _folded_where(
     return out
 
 
-def _kept(out: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-    return expand_dims(out, axes) if keepdims else out
-
-
 def _folded(
     ufunc: np.ufunc, call: Function, x: Array, axes: tuple[int, ...], initial: Any, name: str
 ) -> Array:
     """A reduction by calls of the ufunc, with the reduced axes moved to the front."""
-    if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
+    associative = ufunc in _ASSOCIATIVE
+    if len(axes) > 1 and not associative:
         raise ShapeError(f"{name}: got axes {axes}; the order matters; expected one axis")
+    rest = reduced_shape(x.shape, axes, False)
     x = moveaxis(x, axes, range(len(axes)))
-    rest = x.shape[len(axes) :]
     x = reshape(x, (math.prod(x.shape[: len(axes)]), *rest))
-    if ufunc in _ASSOCIATIVE:
-        while (size := x.shape[0]) > 1:
-            half = size // 2
-            met = call(getitem(x, slice(0, half)), getitem(x, slice(half, 2 * half)))
-            x = concatenate([met, getitem(x, slice(2 * half, size))]) if size % 2 else met
-        rows = [getitem(x, 0)] if x.shape[0] else []
-    else:
-        rows = [getitem(x, i) for i in range(x.shape[0])]
-    first = [] if initial is None else [initial]
-    if first and ufunc in _ASSOCIATIVE:
-        first = [astype(as_array(initial), x.dtype, copy=False)]
-    if not rows:
+    while associative and (size := x.shape[0]) > 1:
+        half = size // 2
+        met = call(getitem(x, slice(0, half)), getitem(x, slice(half, 2 * half)))
+        x = concatenate([met, getitem(x, slice(2 * half, size))]) if size % 2 else met
+    if not x.shape[0]:
         return full_like(x, ufunc.identity if initial is None else initial, shape=rest)
-    return functools.reduce(call, [*first, *rows])
+    rows = [getitem(x, i) for i in range(x.shape[0])]
+    if initial is not None:
+        first = astype(as_array(initial), x.dtype, copy=False) if associative else initial
+        rows = [first, *rows]
+    return functools.reduce(call, rows)
 
 
 # ---- accumulate and reduceat --------------------------------------------------------------------
@@ -279,9 +261,8 @@ def _accumulate(
     if dtype is not None:
         x = astype(x, dtype, copy=False)
     axis = normalize_axis(axis, len(x.shape), f"np.{ufunc.__name__}.accumulate")
-    known = _ACCUMULATED.get(ufunc)
-    if known is not None:
-        return known(x, axis=axis)
+    if ufunc in _ACCUMULATED:
+        return _ACCUMULATED[ufunc](x, axis=axis)
     x = moveaxis(x, axis, 0)
     size, width = x.shape[0], 1
     if ufunc in _ASSOCIATIVE:
@@ -291,9 +272,7 @@ def _accumulate(
             x = concatenate([getitem(x, slice(0, width)), met])
             width *= 2
         return moveaxis(x, 0, axis)
-    rows = [getitem(x, i) for i in range(size)]
-    for i in range(1, size):
-        rows[i] = call(rows[i - 1], rows[i])
+    rows = list(itertools.accumulate((getitem(x, i) for i in range(size)), call))
     return moveaxis(stack(rows) if rows else x, 0, axis)
 
 
@@ -327,16 +306,9 @@ def _outer(ufunc: np.ufunc, call: Function, x: Array, y: Array) -> Any:
 
 def _at(ufunc: np.ufunc, call: Function, target: Any, index: Any, *operand: Any) -> None:
     """Write `call(target[index], operand)` to the target, once for each time an index occurs."""
-    name = f"np.{ufunc.__name__}.at"
+    name = f"{ufunc.__name__}.at"
     if not isinstance(target, Tensor):
-        try:
-            plain = [concrete(x, name) if isinstance(x, Tensor) else x for x in (index, *operand)]
-        except ConversionError:
-            raise UnsupportedError(
-                f"{name}: an ndarray cannot hold the history of a tensor; write into a tensor, as "
-                "gt.tensor(array), or use gt.index_add and the result"
-            ) from None
-        ufunc.at(target, *plain)
+        ufunc.at(target, *without_history(name, (index, *operand)))
         return
     numbers = np.arange(target.size).reshape(target.shape)
     places = getitem(numbers, index)
@@ -347,7 +319,7 @@ def _at(ufunc: np.ufunc, call: Function, target: Any, index: Any, *operand: Any)
         flat = call(flat, scatter(values[0], places, shape=flat.shape))
     else:
         # The first occurrence of each index, then the second of those that repeat, …
-        for turn in _turns(places, name):
+        for turn in _turns(places, f"np.{name}"):
             part = getitem(flat, getitem(places, turn))
             new = call(part, *(getitem(v, turn) for v in values))
             flat = setitem(flat, new, getitem(places, turn))
@@ -369,3 +341,12 @@ def _turns(places: Any, name: str) -> list[Any]:
     turn = np.empty(numbers.size, np.intp)
     turn[order] = np.arange(numbers.size) - first
     return [np.flatnonzero(turn == k) for k in range(int(turn.max(initial=-1)) + 1)]
+
+
+_METHODS: dict[str, Function] = {
+    "reduce": reduce,
+    "accumulate": _accumulate,
+    "reduceat": _reduceat,
+    "outer": _outer,
+    "at": _at,
+}

@@ -40,6 +40,13 @@ def ufunc_call(
     """
     where = options.pop("where", True)
     casting = options.pop("casting", "same_kind")
+    wanted = _signature(ufunc, options.pop("signature", None), options.pop("dtype", None))
+    taken = {"axis", "keepdims"} if ufunc.__name__ in ("vecdot", "matvec", "vecmat") else set()
+    if not set(options) <= taken:
+        raise UnsupportedError(
+            f"{name}: got {', '.join(options)}=; gradtape does not take it on a tensor; "
+            "leave it out and apply it to the arguments or to the result"
+        )
     if where is not True:
         if out is None or any(target is None for target in out):
             raise UnsupportedError(
@@ -48,7 +55,14 @@ def ufunc_call(
             )
         # Elements that take no part become ones, which neither warn nor spoil a gradient.
         inputs = tuple(_masked(where, x) for x in inputs)
-    results = _called(ufunc, function, name, inputs, casting, options)
+    if wanted is None and casting in ("same_kind", "unsafe"):
+        results = function(*inputs, **options)
+    else:
+        dtypes = _dtypes(ufunc, name, inputs, wanted, casting)
+        results = function(*_cast(inputs, dtypes[: ufunc.nin]), **options)
+        several = ufunc.nout > 1
+        cast = _cast(results if several else (results,), dtypes[ufunc.nin :])
+        results = tuple(cast) if several else cast[0]
     return results if out is None else ufunc_into(name, out, results, casting, where)
 
 
@@ -78,45 +92,25 @@ def ufunc_into(
     return tuple(given) if len(out) > 1 else given[0]
 
 
-def _called(
-    ufunc: np.ufunc,
-    function: Callable[..., Any],
-    name: str,
-    inputs: tuple[Any, ...],
-    casting: Any,
-    options: dict[str, Any],
-) -> Any:
-    """Call the function that answers for a ufunc, in the dtypes that the options ask for."""
-    wanted = _signature(ufunc, options.pop("signature", None), options.pop("dtype", None))
-    if options:
-        taken = {"axis", "keepdims"} if ufunc.__name__ in ("vecdot", "matvec", "vecmat") else set()
-        if not set(options) <= taken:
-            raise UnsupportedError(
-                f"{name}: got {', '.join(options)}=; gradtape does not take it on a tensor; "
-                "leave it out and apply it to the arguments or to the result"
-            )
-    if wanted is None and casting in ("same_kind", "unsafe"):
-        return function(*inputs, **options)
+def _dtypes(
+    ufunc: np.ufunc, name: str, inputs: Sequence[Any], wanted: Any, casting: Any
+) -> tuple[Any, ...]:
+    """The dtypes of arguments and results that NumPy chooses."""
     given = tuple(type(x) if type(x) in _NUMBERS else as_array(x).dtype for x in inputs)
+    signature = wanted or (None,) * ufunc.nargs
     try:
-        dtypes = ufunc.resolve_dtypes(
-            (*given, *(None,) * ufunc.nout),
-            signature=wanted or (None,) * ufunc.nargs,
-            casting=casting,
-        )
+        unknown = (None,) * ufunc.nout
+        return ufunc.resolve_dtypes((*given, *unknown), signature=signature, casting=casting)
     except TypeError as error:
         raise DTypeError(f"{name}: {error}") from None
-    cast = [
+
+
+def _cast(values: Sequence[Any], dtypes: Sequence[Any]) -> list[Any]:
+    """Arrays in the given dtypes; Python numbers stay."""
+    return [
         x if type(x) in _NUMBERS else astype(as_array(x), dtype, copy=False)
-        for x, dtype in zip(inputs, dtypes, strict=False)
+        for x, dtype in zip(values, dtypes, strict=True)
     ]
-    results = function(*cast, **options)
-    if ufunc.nout == 1:
-        return astype(results, dtypes[-1], copy=False)
-    return tuple(
-        astype(result, dtype, copy=False)
-        for result, dtype in zip(results, dtypes[ufunc.nin :], strict=True)
-    )
 
 
 def _signature(ufunc: np.ufunc, signature: Any, dtype: Any) -> tuple[Any, ...] | None:

@@ -8,9 +8,9 @@ import numpy as np
 
 from gradtape.core.define import elementwise
 from gradtape.core.lowering import Elements
-from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
+from gradtape.ops.arrays.known import like
 from gradtape.ops.cast import astype
 from gradtape.ops.inspection import result_type
 from gradtape.ops.reduce import Axes, count_over, mean_over, sum_over
@@ -79,8 +79,7 @@ def average(
         mean = mean_over(x, axis=axes, keepdims=keepdims)
         if not returned:
             return mean
-        total = np.full(mean.shape, count_over(x.shape, axes), mean.dtype)[()]
-        return mean, Tensor(total) if isinstance(mean, Tensor) else total
+        return mean, like(mean, np.full(mean.shape, count_over(x.shape, axes), mean.dtype)[()])
     weights = weights_beside("average", weights, x, None if axis is None else axes)
     whole = x.dtype.kind in "biu"
     dtype = result_type(x.dtype, weights.dtype, *([np.float64] if whole else []))

@@ -14,15 +14,16 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_elementwise
 from gradtape.core.define import broadcast_sizes, linear, multilinear, unbroadcast
-from gradtape.core.lowering import Composite, Elements, Reader, Scatter
+from gradtape.core.lowering import Composite, Elements, Scatter
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype, conj_if_complex
+from gradtape.ops.checks import check_choice
 from gradtape.ops.pad import pad_constant
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import batch_spread, sum as sum_of
-from gradtape.ops.shape import expand_dims, reshape
+from gradtape.ops.shape import atleast_1d, expand_dims
 from gradtape.typing import Array, ArrayLike, Axis
 
 Sizes = tuple[int, ...]
@@ -36,10 +37,6 @@ def _windowed_shape(shape: Sizes, window: Sizes, axis: Sizes) -> Sizes:
     for a, size in zip(axis, window, strict=True):
         sizes[a] -= size - 1
     return (*sizes, *window)
-
-
-def _windows_element(i: Sequence[Scalar], x: Reader, window: Sizes, axis: Sizes) -> Scalar:
-    return x(*_places(i, axis))
 
 
 def _places(i: Sequence[Scalar], axis: Sizes) -> list[Scalar]:
@@ -58,7 +55,7 @@ sliding_windows: Callable[..., Any] = linear(
     lambda ct, _out, _x, window, axis: overlap_add(ct, shape=_x.shape, window=window, axis=axis),
     infer=lambda x, window, axis: Aval(_windowed_shape(x.shape, window, axis), x.dtype),
     aliases=True,
-    lower=Elements(_windows_element),
+    lower=Elements(lambda i, x, window, axis: x(*_places(i, axis))),
 )
 
 
@@ -73,19 +70,17 @@ def _overlap_forward(xp: Any, x: Any, shape: Sizes, window: Sizes, axis: Sizes) 
     return out
 
 
-def _overlap_put(
-    i: Sequence[Scalar], x: Reader, shape: Sizes, window: Sizes, axis: Sizes
-) -> tuple[list[Scalar], Scalar]:
-    return _places(i, axis), x(*i)
-
-
 overlap_add: Callable[..., Any] = linear(
     "overlap_add",
     _overlap_forward,
     lambda ct, _out, _x, shape, window, axis: sliding_windows(ct, window=window, axis=axis),
     infer=lambda x, shape, window, axis: Aval(shape, x.dtype),
     batch=batch_spread,
-    lower=Scatter(lambda x, shape, window, axis: (x.shape, ()), _overlap_put, adds=True),
+    lower=Scatter(
+        lambda x, shape, window, axis: (x.shape, ()),
+        lambda i, x, shape, window, axis: (_places(i, axis), x(*i)),
+        adds=True,
+    ),
 )
 
 
@@ -183,8 +178,7 @@ convolve_part: Callable[..., Any] = multilinear(
 
 
 def _sequences(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-    x, y = as_array(x), as_array(y)
-    x, y = (reshape(one, 1) if not one.shape else one for one in (x, y))
+    x, y = atleast_1d(as_array(x)), atleast_1d(as_array(y))
     if len(x.shape) != 1 or len(y.shape) != 1 or 0 in (*x.shape, *y.shape):
         raise ShapeError(
             f"{name}: got shapes {x.shape} and {y.shape}, expected one axis with at least one "
@@ -196,8 +190,7 @@ def _sequences(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
 def _mode(name: str, mode: Any) -> str:
     names = {0: "valid", 1: "same", 2: "full", "v": "valid", "s": "same", "f": "full"}
     chosen = names.get(mode, mode)
-    if chosen not in ("valid", "same", "full"):
-        raise ArgumentError(f'{name}: got mode={mode!r}, expected "full", "same" or "valid"')
+    check_choice(name, ("full", "same", "valid"), mode=chosen)
     return str(chosen)
 
 

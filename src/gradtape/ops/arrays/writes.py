@@ -12,49 +12,40 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.tensor import Tensor, concrete
-from gradtape.errors import ArgumentError, ConversionError, ShapeError, UnsupportedError
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.arrays.choices import in_bounds
+from gradtape.ops.arrays.known import without_history
 from gradtape.ops.assign import setitem
 from gradtape.ops.cast import astype
 from gradtape.ops.gather import as_indices, take, take_along_axis
 from gradtape.ops.nonzero import flatnonzero
-from gradtape.ops.select import clip, where
+from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import ArrayLike
 
 Write = Callable[..., None]
 
 
-def _writes(original: Any) -> Callable[[Write], Write]:
-    """A function that writes into tensors itself, and leaves ndarrays to NumPy's `original`."""
+def _writes(function: Write) -> Write:
+    """A function that writes into tensors itself, and leaves ndarrays to NumPy's of its name."""
+    name = function.__name__
 
-    def define(function: Write) -> Write:
-        name = function.__name__
+    @functools.wraps(function)
+    def write(target: Any, /, *args: Any, **options: Any) -> None:
+        if isinstance(target, Tensor):
+            target.check_writable(name)
+            function(target, *args, **options)
+        else:
+            getattr(np, name)(target, *without_history(name, args), **options)
 
-        @functools.wraps(function)
-        def write(target: Any, /, *args: Any, **options: Any) -> None:
-            if isinstance(target, Tensor):
-                target.check_writable(name)
-                function(target, *args, **options)
-                return
-            try:
-                plain = [concrete(x, name) if isinstance(x, Tensor) else x for x in args]
-            except ConversionError:
-                raise UnsupportedError(
-                    f"np.{name}: an ndarray cannot hold the history of a tensor; write into a "
-                    "tensor, such as gt.tensor(array)"
-                ) from None
-            original(target, *plain, **options)
-
-        return write
-
-    return define
+    return write
 
 
 def _put_flat(target: Tensor, values: Any, places: Any) -> None:
     """Write values to places in the flattened tensor."""
-    flat = setitem(reshape(target, -1), values, places)
+    flat = setitem(reshape(target, -1), astype(values, target.dtype, copy=False), places)
     target[...] = reshape(flat, target.shape)
 
 
@@ -69,7 +60,7 @@ def _cycled(values: ArrayLike, count: int, name: str) -> Any:
     return take(values, np.arange(count) % size)
 
 
-@_writes(np.put)
+@_writes
 def put(a: Any, ind: ArrayLike, v: ArrayLike, /, mode: str = "raise") -> None:
     """Write values to places in the flattened tensor, in place.
 
@@ -89,17 +80,11 @@ def put(a: Any, ind: ArrayLike, v: ArrayLike, /, mode: str = "raise") -> None:
     tensor([1., 0., 5.])
     """
     places = reshape(as_indices(ind, "put"), -1)
-    if mode == "wrap":
-        places = places % a.size
-    elif mode == "clip":
-        places = clip(places, 0, a.size - 1)
-    elif mode != "raise":
-        raise ArgumentError(f'put: got mode={mode!r}, expected "raise", "wrap" or "clip"')
-    values = _cycled(v, places.shape[0], "put")
-    _put_flat(a, astype(values, a.dtype, copy=False), places)
+    places = in_bounds("put", places, a.size, mode)
+    _put_flat(a, _cycled(v, places.shape[0], "put"), places)
 
 
-@_writes(np.place)
+@_writes
 def place(arr: Any, mask: ArrayLike, vals: ArrayLike, /) -> None:
     """Write values one after the other to where a mask is true, in place.
 
@@ -117,11 +102,10 @@ def place(arr: Any, mask: ArrayLike, vals: ArrayLike, /) -> None:
     tensor([ 1., 10., 20.])
     """
     places = flatnonzero(as_array(mask))
-    values = _cycled(vals, places.shape[0], "place")
-    _put_flat(arr, astype(values, arr.dtype, copy=False), places)
+    _put_flat(arr, _cycled(vals, places.shape[0], "place"), places)
 
 
-@_writes(np.putmask)
+@_writes
 def putmask(a: Any, mask: ArrayLike, values: ArrayLike, /) -> None:
     """Write values to where a mask is true, each to the place that has its number, in place.
 
@@ -145,7 +129,7 @@ def putmask(a: Any, mask: ArrayLike, values: ArrayLike, /) -> None:
     a[...] = where(reshape(mask, a.shape), astype(new, a.dtype, copy=False), a)
 
 
-@_writes(np.put_along_axis)
+@_writes
 def put_along_axis(arr: Any, indices: ArrayLike, values: ArrayLike, /, axis: int | None) -> None:
     """Write values along an axis to where an array of numbers says, in place.
 
@@ -170,10 +154,10 @@ def put_along_axis(arr: Any, indices: ArrayLike, values: ArrayLike, /, axis: int
     numbers = numbers if axis is None else numbers.reshape(arr.shape)
     places = take_along_axis(numbers, indices, 0 if axis is None else axis)
     values = broadcast_to(as_array(values), places.shape)
-    _put_flat(arr, astype(reshape(values, -1), arr.dtype, copy=False), reshape(places, -1))
+    _put_flat(arr, reshape(values, -1), reshape(places, -1))
 
 
-@_writes(np.fill_diagonal)
+@_writes
 def fill_diagonal(a: Any, val: ArrayLike, /, wrap: bool = False) -> None:
     """Write values to the main diagonal of a tensor, in place.
 
@@ -198,5 +182,4 @@ def fill_diagonal(a: Any, val: ArrayLike, /, wrap: bool = False) -> None:
     marked = np.zeros(a.shape, bool)
     np.fill_diagonal(marked, True, wrap)
     places = np.flatnonzero(marked)
-    values = _cycled(val, places.size, "fill_diagonal")
-    _put_flat(a, astype(values, a.dtype, copy=False), places)
+    _put_flat(a, _cycled(val, places.size, "fill_diagonal"), places)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.tensor import is_extended_float
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ShapeError
 from gradtape.locks import load
 from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_choice
 from gradtape.ops.pad import crop, pad_constant
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -21,11 +22,11 @@ from gradtape.typing import Array, ArrayLike, Axis
 # same scale under the other name, which is what transposes need.
 OTHER_NORM = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 _SINGLE = "efF"
-# The options that transforms share; words in braces depend on the transform.
+# The options that transforms share.
 OPTIONS = {
-    "x": "{x}",
-    "n": "{n}",
-    "s": "{s}",
+    "n": "How many points the signal has; the axis is cut off, or continued by zeros, to fit.",
+    "s": "The same for each of the axes; -1 leaves one as it is. Without `axes`, the last ones are "
+    "meant.",
     "axis": "Along which axis.",
     "axes": "Over which axes, each at most once; None takes all of them.",
     "norm": 'What is divided by the number of points: the inverse transform ("backward", also '
@@ -61,11 +62,7 @@ def as_numbers(x: ArrayLike) -> Array:
 def norm_of(name: str, norm: str | None) -> str:
     """Which direction is scaled, checked."""
     norm = "backward" if norm is None else norm
-    if norm not in OTHER_NORM:
-        raise ArgumentError(
-            f'{name}: got norm={norm!r}, expected "backward", "ortho" or "forward"; leave it out '
-            'for "backward"'
-        )
+    check_choice(name, OTHER_NORM, norm=norm)
     return norm
 
 
@@ -77,7 +74,9 @@ def axes_and_sizes(
     if s is None:
         chosen = normalize_axes(axes, ndim, name)
         return chosen, (None,) * len(chosen)
-    sizes = tuple(_size(n) for n in (s if isinstance(s, Sequence | np.ndarray) else (s,)))
+    listed = s if isinstance(s, Sequence | np.ndarray) else (s,)
+    # As in NumPy, -1 leaves an axis unchanged.
+    sizes = tuple(None if n in (None, -1) else operator.index(n) for n in listed)
     chosen = normalize_axes(range(-len(sizes), 0) if axes is None else axes, ndim, name)
     if len(chosen) != len(sizes):
         raise ShapeError(
@@ -86,10 +85,13 @@ def axes_and_sizes(
     return chosen, sizes
 
 
-def _size(n: Any) -> int | None:
-    """A size as NumPy takes it: -1 leaves the axis unchanged."""
-    size = None if n is None else operator.index(n)
-    return None if size == -1 else size
+def prepared(
+    name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None
+) -> tuple[Array, tuple[int, ...], str]:
+    """The array with the sizes asked for, the axes to transform, and which direction is scaled."""
+    x = as_numbers(x)
+    chosen, sizes = axes_and_sizes(name, x, s, axes)
+    return resized(name, x, chosen, sizes), chosen, norm_of(name, norm)
 
 
 def resized(name: str, x: Any, axes: Sequence[int], sizes: Sequence[int | None]) -> Any:

@@ -13,18 +13,16 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import linear
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ShapeError
+from gradtape.ops.checks import check_choice
 from gradtape.ops.family import member
 from gradtape.ops.fft.common import (
     OPTIONS,
     OTHER_NORM,
-    as_numbers,
-    axes_and_sizes,
     complex_dtype,
     library,
-    norm_of,
+    prepared,
     real_dtype,
-    resized,
 )
 from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
@@ -63,14 +61,11 @@ def _defined(name: str, lighter: dict[int, tuple[int, ...]]) -> Callable[..., An
     def transpose(
         ct: Any, _out: Any, _x: Any, type: int, axis: Any, norm: str, orthogonalize: bool
     ) -> Any:
-        before: tuple[int, ...] = ()
-        after: tuple[int, ...] = ()
         other = _OTHER_TYPE[type]
-        if not orthogonalize:
-            before, after = lighter.get(other, ()), lighter.get(type, ())
-        ct = _ends_times(2.0, ct, axis, before)
+        halved = {} if orthogonalize else lighter
+        ct = _ends_times(2.0, ct, axis, halved.get(other, ()))
         ct = transform(ct, type=other, axis=axis, norm=norm, orthogonalize=orthogonalize)
-        return _ends_times(0.5, ct, axis, after)
+        return _ends_times(0.5, ct, axis, halved.get(type, ()))
 
     transform = linear(
         name,
@@ -89,90 +84,17 @@ _TRANSFORMS = {
 }
 
 
-def _transformed(
-    name: str,
-    x: ArrayLike,
-    type: int,
-    s: Any,
-    axes: Axis,
-    norm: str | None,
-    orthogonalize: bool | None,
-) -> Array:
-    """Any of the functions below; the name says which, and whether it is inverse."""
-    x, norm = as_numbers(x), norm_of(name, norm)
-    if type not in _OTHER_TYPE:
-        raise ArgumentError(f"{name}: got type={type!r}, expected 1, 2, 3 or 4")
-    chosen, sizes = axes_and_sizes(name, x, s, axes)
-    if not chosen:
-        return x
-    x = resized(name, x, chosen, sizes)
-    kind = name.removeprefix("i")[:3]
-    if kind == "dct" and type == 1 and any(x.shape[axis] < 2 for axis in chosen):
-        raise ShapeError(f"{name}: got shape {x.shape}; type 1 needs two points along each axis")
-    orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
-    if name[0] == "i":
-        type, norm = _OTHER_TYPE[type], OTHER_NORM[norm]
-    transform = _TRANSFORMS[kind]
-    return transform(x, type=type, axis=chosen, norm=norm, orthogonalize=orthogonalize)
-
-
-_POINTS = {
-    "n": "How many points to transform: the axis is cut off, or continued by zeros, to so many.",
-    "s": "The size wanted along each of the axes, to which they are cut off or continued by zeros.",
-}
-# The texts of each kind, to replace the words in braces.
+# What each of them is, for its docstring.
 _KINDS = {
-    "dct": {
-        "what": "Discrete cosine transform",
-        "x": "Real or complex numbers. Single precision stays single.",
-        **_POINTS,
-    },
-    "idct": {"what": "Inverse of `dct` of the same type", "x": "The coefficients.", **_POINTS},
-    "dst": {
-        "what": "Discrete sine transform",
-        "x": "Real or complex numbers. Single precision stays single.",
-        **_POINTS,
-    },
-    "idst": {"what": "Inverse of `dst` of the same type", "x": "The coefficients.", **_POINTS},
+    "dct": "Discrete cosine transform",
+    "idct": "Inverse of `dct` of the same type",
+    "dst": "Discrete sine transform",
+    "idst": "Inverse of `dst` of the same type",
 }
 _ERRORS = {
     "ShapeError": "There are no points, or only one for a cosine transform of type 1.",
     "AxisError": "There is no such axis.",
 }
-
-
-@options(OPTIONS, raises=_ERRORS)
-def _along(
-    name: str,
-    x: ArrayLike,
-    /,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Array:
-    """{what} along one axis, as `scipy.fft.{name}`.
-
-    dct:
-    >>> gt.fft.dct(np.array([1.0, 1.0, 1.0]))
-    array([6., 0., 0.])
-
-    idct:
-    >>> gt.fft.idct(np.array([6.0, 0.0, 0.0]))
-    array([1., 1., 1.])
-
-    dst:
-    >>> gt.fft.dst(np.array([1.0, -1.0]), type=4)
-    array([-1.0823922 ,  2.61312593])
-
-    idst:
-    >>> np.round(gt.fft.idst(gt.fft.dst(np.array([1.0, -1.0]))), 12)
-    array([ 1., -1.])
-    """
-    s = None if n is None else (n,)
-    return _transformed(name, x, type, s, (axis,), norm, orthogonalize)
 
 
 @options(OPTIONS, raises=_ERRORS)
@@ -188,6 +110,9 @@ def _over(
     orthogonalize: bool | None = None,
 ) -> Array:
     """{what} over several axes, as `scipy.fft.{name}`.
+
+    Args:
+        x: Real or complex numbers, or the coefficients. Single precision stays single.
 
     dctn:
     >>> gt.fft.dctn(np.ones((2, 2)))
@@ -207,8 +132,56 @@ def _over(
     >>> gt.fft.idstn(np.array([[4.0]]))
     array([[1.]])
     """
-    return _transformed(name, x, type, s, axes, norm, orthogonalize)
+    check_choice(name, _OTHER_TYPE, type=type)
+    x, chosen, norm = prepared(name, x, s, axes, norm)
+    if not chosen:
+        return x
+    kind = name.removeprefix("i")[:3]
+    if kind == "dct" and type == 1 and any(x.shape[axis] < 2 for axis in chosen):
+        raise ShapeError(f"{name}: got shape {x.shape}; type 1 needs two points along each axis")
+    orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
+    if name[0] == "i":
+        type, norm = _OTHER_TYPE[type], OTHER_NORM[norm]
+    transform = _TRANSFORMS[kind]
+    return transform(x, type=type, axis=chosen, norm=norm, orthogonalize=orthogonalize)
 
 
-dct, idct, dst, idst = (member(name, _along, **texts) for name, texts in _KINDS.items())
-dctn, idctn, dstn, idstn = (member(f"{name}n", _over, **texts) for name, texts in _KINDS.items())
+@options(OPTIONS, raises=_ERRORS)
+def _along(
+    name: str,
+    x: ArrayLike,
+    /,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
+    orthogonalize: bool | None = None,
+) -> Array:
+    """{what} along one axis, as `scipy.fft.{name}`.
+
+    Args:
+        x: Real or complex numbers, or the coefficients. Single precision stays single.
+
+    dct:
+    >>> gt.fft.dct(np.array([1.0, 1.0, 1.0]))
+    array([6., 0., 0.])
+
+    idct:
+    >>> gt.fft.idct(np.array([6.0, 0.0, 0.0]))
+    array([1., 1., 1.])
+
+    dst:
+    >>> gt.fft.dst(np.array([1.0, -1.0]), type=4)
+    array([-1.0823922 ,  2.61312593])
+
+    idst:
+    >>> np.round(gt.fft.idst(gt.fft.dst(np.array([1.0, -1.0]))), 12)
+    array([ 1., -1.])
+    """
+    s = None if n is None else (n,)
+    return _over(name, x, type, s, (axis,), norm, orthogonalize=orthogonalize)
+
+
+dct, idct, dst, idst = (member(name, _along, what=what) for name, what in _KINDS.items())
+dctn, idctn, dstn, idstn = (member(f"{name}n", _over, what=what) for name, what in _KINDS.items())

@@ -7,15 +7,7 @@ from typing import Any
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import linear
-from gradtape.ops.fft.common import (
-    OTHER_NORM,
-    as_numbers,
-    axes_and_sizes,
-    complex_dtype,
-    library,
-    norm_of,
-    resized,
-)
+from gradtape.ops.fft.common import OTHER_NORM, complex_dtype, library, prepared
 from gradtape.typing import Array, ArrayLike, Axis
 
 
@@ -38,9 +30,5 @@ fft_over: Callable[..., Any] = linear(
 
 def transformed(name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | None) -> Array:
     """Transform complex numbers over axes; the name says whether it is the inverse."""
-    x, norm = as_numbers(x), norm_of(name, norm)
-    chosen, sizes = axes_and_sizes(name, x, s, axes)
-    if not chosen:
-        return x
-    x = resized(name, x, chosen, sizes)
-    return fft_over(x, axis=chosen, inverse=name[0] == "i", norm=norm)
+    x, chosen, norm = prepared(name, x, s, axes, norm)
+    return fft_over(x, axis=chosen, inverse=name[0] == "i", norm=norm) if chosen else x

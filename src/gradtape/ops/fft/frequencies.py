@@ -8,65 +8,49 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, as_dtype, normalize_axes
+from gradtape.ops.checks import check_least
+from gradtape.ops.device import check_device
+from gradtape.ops.family import member
 from gradtape.ops.fft.common import library
 from gradtape.ops.rearrange import roll
 from gradtape.typing import Array, ArrayLike, Axis
 
 
-def _count(name: str, n: int) -> int:
-    count = operator.index(n)
-    if count < 1:
-        raise ArgumentError(f"{name}: got n={n}, expected at least one point")
-    return count
+def _frequencies(
+    name: str, n: int, /, d: Any = 1.0, *, dtype: Any = None, device: Any = None
+) -> Array:
+    """The frequencies of the {count} coefficients of `gt.fft.{transform}`, as a tensor.
 
+    Args:
+        n: How many points are transformed.
+        d: Their distance; the result is differentiable in a tensor.
+        dtype: The dtype of the result; float64 if not given.
+        device: "cpu", or None for the same.
 
-def _cycles(name: str, cycles: Any, n: int, d: Any, dtype: Any, device: Any) -> Array:
-    if device not in (None, "cpu"):
-        raise ArgumentError(f'{name}: got device={device!r}, expected "cpu"')
+    Raises:
+        ArgumentError: `n` is less than 1.
+
+    fftfreq:
+    >>> gt.fft.fftfreq(4, d=0.5)
+    tensor([ 0. ,  0.5, -1. , -0.5])
+
+    rfftfreq:
+    >>> gt.fft.rfftfreq(4, d=0.5)
+    tensor([0. , 0.5, 1. ])
+    """
+    n = operator.index(n)
+    check_least(name, 1, n=n)
+    check_device(device, name)
+    half = n // 2
+    cycles = np.arange(half + 1) if name == "rfftfreq" else (np.arange(n) + half) % n - half
     if isinstance(d, Tensor):
         return cycles / (n * d)
     return Tensor((cycles / (n * d)).astype(as_dtype(dtype, name)))
 
 
-def fftfreq(n: int, /, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of the n coefficients of `gt.fft.fft`, as a tensor.
-
-    Args:
-        n: How many points are transformed.
-        d: Their distance; the result is differentiable in a tensor.
-        dtype: The dtype of the result; float64 if not given.
-        device: "cpu", or None for the same.
-
-    Raises:
-        ArgumentError: `n` is less than 1.
-
-    >>> gt.fft.fftfreq(4, d=0.5)
-    tensor([ 0. ,  0.5, -1. , -0.5])
-    """
-    n = _count("fftfreq", n)
-    cycles = (np.arange(n) + n // 2) % n - n // 2
-    return _cycles("fftfreq", cycles, n, d, dtype, device)
-
-
-def rfftfreq(n: int, /, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of the n//2 + 1 coefficients of `gt.fft.rfft`, as a tensor.
-
-    Args:
-        n: How many points are transformed.
-        d: Their distance; the result is differentiable in a tensor.
-        dtype: The dtype of the result; float64 if not given.
-        device: "cpu", or None for the same.
-
-    Raises:
-        ArgumentError: `n` is less than 1.
-
-    >>> gt.fft.rfftfreq(4, d=0.5)
-    tensor([0. , 0.5, 1. ])
-    """
-    n = _count("rfftfreq", n)
-    return _cycles("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
+fftfreq = member("fftfreq", _frequencies, count="n", transform="fft")
+rfftfreq = member("rfftfreq", _frequencies, count="n//2 + 1", transform="rfft")
 
 
 def fftshift(x: ArrayLike, /, axes: Axis = None) -> Array:

@@ -28,55 +28,32 @@ _RUN = {
     "hfft": numbers_of,
     "ihfft": coefficients_of,
 }
-_POINTS = {
-    "n": "How many points to transform: the axis is cut off, or continued by zeros, to so many.",
-    "s": "The size wanted along each of the axes, to which they are cut off or continued by "
-    "zeros; -1 leaves one as it is. Without `axes`, the last ones are meant.",
-}
-_RESULTS = {
-    "n": "How many numbers come out; twice those given less 2 if it is left out, so that an odd n "
-    "has to be given.",
-    "s": "The sizes of the result along the axes; give them if the last one is odd.",
-}
+_UNLESS_ODD = "Without n or s, twice those given less 2 come out; give it if the number is odd."
 # The texts of each kind, to replace the words in braces.
 _KINDS = {
-    "fft": {
-        "what": "Discrete Fourier transform",
-        "more": "Single precision stays single.",
-        "x": "Real or complex numbers.",
-        **_POINTS,
-    },
-    "ifft": {
-        "what": "Inverse discrete Fourier transform",
-        "more": "Single precision stays single.",
-        "x": "The coefficients.",
-        **_POINTS,
-    },
+    "fft": {"what": "Discrete Fourier transform", "x": "Real or complex numbers.", "more": ""},
+    "ifft": {"what": "Inverse discrete Fourier transform", "x": "The coefficients.", "more": ""},
     "rfft": {
         "what": "Discrete Fourier transform of real numbers",
-        "more": "Only n//2 + 1 coefficients come out along the last axis: the others are "
-        "conjugates of them.",
         "x": "Real numbers; complex ones raise DTypeError.",
-        **_POINTS,
+        "more": " Only n//2 + 1 coefficients come out along the last axis: the others are "
+        "conjugates of them.",
     },
     "irfft": {
         "what": "Inverse discrete Fourier transform with a real result",
-        "more": "Half of the coefficients are given, as `rfft` and its like return them.",
         "x": "The first n//2 + 1 coefficients; imaginary parts of the first, and of the last for "
         "an even n, are not used.",
-        **_RESULTS,
+        "more": f" Half of the coefficients are given, as `rfft` returns them. {_UNLESS_ODD}",
     },
     "hfft": {
         "what": "Discrete Fourier transform of a signal with Hermitian symmetry",
-        "more": "The result is real.",
         "x": "The first n//2 + 1 numbers of the signal along the last axis.",
-        **_RESULTS,
+        "more": f" The result is real. {_UNLESS_ODD}",
     },
     "ihfft": {
         "what": "Inverse discrete Fourier transform of a real spectrum",
-        "more": "Half of the signal comes out, as `hfft` and its like take it.",
         "x": "The spectrum: real numbers; complex ones raise DTypeError.",
-        **_POINTS,
+        "more": " Half of the signal comes out, as `hfft` takes it.",
     },
 }
 
@@ -103,7 +80,10 @@ def _along(
 ) -> Array:
     """{what} along one axis.
 
-    {more}
+    Single precision stays single.{more}
+
+    Args:
+        x: {x}
 
     fft:
     >>> gt.fft.fft(np.array([1.0, 0.0, 0.0, 0.0])).real
@@ -146,9 +126,10 @@ def _over_two(
 ) -> Array:
     """{what} over two axes.
 
-    {more}
+    Single precision stays single.{more}
 
     Args:
+        x: {x}
         axes: Over which axes.
 
     fft2:
@@ -190,7 +171,10 @@ def _over(
 ) -> Array:
     """{what} over several axes.
 
-    {more}
+    Single precision stays single.{more}
+
+    Args:
+        x: {x}
 
     fftn:
     >>> gt.fft.fftn(np.ones((2, 1, 2))).real
