@@ -11,7 +11,7 @@ import numpy as np
 from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import log1p
 from gradtape.ops.select import where
-from gradtape.ops.special.common import of_scipy, series
+from gradtape.ops.special.common import scipy_function, series
 from gradtape.ops.special.gamma import digamma_step, polygamma
 from gradtape.ops.special.quadrature import beta_slope, gauss_rule, in_blocks
 from gradtape.ops.special.stirling import derivative_factors, stirling_remainder
@@ -125,7 +125,7 @@ _MANY, _TURN = 50.0, 1.55
 
 def _direct_slope(xp: Any, df: Any, t: Any) -> Any:
     """∂F/∂ν as the integral of ∂f/∂ν, for large ν: of one sign, on the side of t where it is."""
-    points, weights = (xp.asarray(part) for part in gauss_rule())
+    points, weights = gauss_rule(xp)
     size, w = abs(t), t * t / df
     inside = size < _TURN
     # Outwards, by log τ/|t|, until f has fallen by exp(−50)
@@ -166,8 +166,7 @@ _stdtr_by_df: Callable[..., Any] = elementwise_op(
 
 
 # dF = f·dt + ∂F/∂ν·dν
-@elementwise(
-    of_scipy("stdtr"),
+@scipy_function(
     lambda ct, _out, df, t: ct * _stdtr_by_df(df, t),
     lambda ct, _out, df, t: ct * t_density(df, t),
 )
@@ -180,8 +179,7 @@ def stdtr(df: ArrayLike, t: ArrayLike, /) -> Array:
 
 
 # t with F(ν, t) = p: dt = (dp − ∂F/∂ν·dν)/f
-@elementwise(
-    of_scipy("stdtrit"),
+@scipy_function(
     lambda ct, out, df, _p: -ct * (_stdtr_by_df(df, out) / t_density(df, out)),
     lambda ct, out, df, _p: ct / t_density(df, out),
 )
