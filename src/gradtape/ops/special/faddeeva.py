@@ -24,11 +24,6 @@ FAR, _TERMS = 6.5, 40
 _AXIS = 1e-3
 
 
-def _odd_factorial(n: int) -> int:
-    """1·3·5·…·n."""
-    return math.prod(range(1, n + 1, 2))
-
-
 def _derivative(value: Any, z: Any, order: int, constant: complex = 0.0) -> Any:
     """f⁽ⁿ⁾(z) of a function f with f′ = constant − 2z·f, given its value."""
     lower: Any = 0.0
@@ -48,8 +43,8 @@ def _tail(zeta: Any, square: Any, order: int) -> Any:
     ratio = square / (zeta * zeta)
     total: Any = 0.0
     for k in reversed(range(_TERMS)):
-        rising = math.prod(range(2 * k + 1, 2 * k + 1 + order))
-        total = total * ratio + _odd_factorial(2 * k - 1) * rising
+        odd, rising = range(1, 2 * k, 2), range(2 * k + 1, 2 * k + 1 + order)
+        total = total * ratio + math.prod(odd) * math.prod(rising)
     return (-1.0) ** order * total / zeta ** (order + 1)
 
 

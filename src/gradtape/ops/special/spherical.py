@@ -23,8 +23,8 @@ from gradtape.typing import Array, ArrayLike
 _WithSlope = tuple[Callable[..., Any], Callable[..., Any]]
 
 
-def _spherical_op(name: str, of_scipy_name: str, lower: float, upper: float) -> _WithSlope:
-    """The op of a function f, and f′ = (lower·n·f(n − 1) + upper·(n + 1)·f(n + 1))/(2n + 1).
+def _with_slope(name: str, lower: float, upper: float) -> _WithSlope:
+    """A function f of SciPy, and f′ = (lower·n·f(n − 1) + upper·(n + 1)·f(n + 1))/(2n + 1).
 
     That is regular at 0 where f is.
     """
@@ -36,8 +36,8 @@ def _spherical_op(name: str, of_scipy_name: str, lower: float, upper: float) -> 
         return first + (upper * (n + 1) / (2 * n + 1)) * above
 
     function: Callable[..., Any] = elementwise_op(
-        name,
-        of_scipy(of_scipy_name, whole=(0,)),
+        name.removesuffix("n"),
+        of_scipy(name, whole=(0,)),
         NotDifferentiable("spherical Bessel functions: the order is an integer"),
         lambda ct, _out, n, z: ct * slope(n, z),
     )
@@ -45,15 +45,15 @@ def _spherical_op(name: str, of_scipy_name: str, lower: float, upper: float) -> 
 
 
 _SPHERICAL = {
-    "spherical_jn": _spherical_op("spherical_j", "spherical_jn", 1.0, -1.0),
-    "spherical_yn": _spherical_op("spherical_y", "spherical_yn", 1.0, -1.0),
-    "spherical_in": _spherical_op("spherical_i", "spherical_in", 1.0, 1.0),
-    "spherical_kn": _spherical_op("spherical_k", "spherical_kn", -1.0, -1.0),
+    "spherical_jn": _with_slope("spherical_jn", 1.0, -1.0),
+    "spherical_yn": _with_slope("spherical_yn", 1.0, -1.0),
+    "spherical_in": _with_slope("spherical_in", 1.0, 1.0),
+    "spherical_kn": _with_slope("spherical_kn", -1.0, -1.0),
 }
 
 
 def _spherical(name: str, n: ArrayLike, z: ArrayLike, /, derivative: bool = False) -> Array:
-    """{kind} of integer order `n`.
+    """{what} Bessel function of the {kind} kind, of integer order `n`.
 
     Args:
         n: The order.
@@ -80,18 +80,10 @@ def _spherical(name: str, n: ArrayLike, z: ArrayLike, /, derivative: bool = Fals
     return (slope if derivative else function)(n if isinstance(n, int) else as_array(n), z)
 
 
-spherical_jn = member(
-    "spherical_jn", _spherical, kind="Spherical Bessel function of the first kind"
-)
-spherical_yn = member(
-    "spherical_yn", _spherical, kind="Spherical Bessel function of the second kind"
-)
-spherical_in = member(
-    "spherical_in", _spherical, kind="Modified spherical Bessel function of the first kind"
-)
-spherical_kn = member(
-    "spherical_kn", _spherical, kind="Modified spherical Bessel function of the second kind"
-)
+spherical_jn = member("spherical_jn", _spherical, what="Spherical", kind="first")
+spherical_yn = member("spherical_yn", _spherical, what="Spherical", kind="second")
+spherical_in = member("spherical_in", _spherical, what="Modified spherical", kind="first")
+spherical_kn = member("spherical_kn", _spherical, what="Modified spherical", kind="second")
 
 
 # ---- Airy functions -----------------------------------------------------------------------------

@@ -56,12 +56,6 @@ def _relative_slope(df: Any, t: Any, excess: Any) -> Any:
     return 0.5 * (excess + w / (df * (1 + w)) - _bend(w))
 
 
-def _log_slope(df: Any, t: Any) -> Any:
-    """Log (1 + t²/ν)⁻¹ − ψ(ν/2) + ψ(ν/2 + 1/2)."""
-    half = 0.5 * df
-    return digamma_step(half, 0.5) - log1p(t * t / df)
-
-
 def _density_by_df(ct: Any, out: Any, df: Any, t: Any) -> Any:
     half = 0.5 * df
     large = half > _LARGE
@@ -102,7 +96,7 @@ def _slope_factor(df: Any, t: Any, order: int) -> Any:
 
     def logs(k: int) -> Any:
         if k == 1:
-            return _log_slope(df, t)
+            return digamma_step(half, 0.5) - log1p(t * t / df)
         return polygamma(k - 1, half + 0.5) - polygamma(k - 1, half)
 
     return t_density(df, t) * derivative_factors(order, logs)[order]
