@@ -189,9 +189,9 @@ CASES: list[OpCase] = [
         label="negative",
         rtol=64,
         raises=[
-            Raises((-1, X), ArgumentError, "polygamma: got order -1"),
+            Raises((-1, X), ArgumentError, "polygamma: got n=-1"),
             Raises((1, np.array(["a"])), DTypeError, "polygamma: got <U1"),
-            Raises((1.0, X), ArgumentError, "polygamma: got order 1.0"),
+            Raises((1.0, X), ArgumentError, "polygamma: got n=1.0"),
         ],
     ),
     case(

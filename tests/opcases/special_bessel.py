@@ -101,7 +101,7 @@ SAMPLES: list[OpCase] = [
         ops=("jv",),
         label="second",
         rtol=512,
-        raises=[Raises((1, X), ArgumentError, "jvp: got order of the derivative -1", {"n": -1})],
+        raises=[Raises((1, X), ArgumentError, "jvp: got n=-1", {"n": -1})],
     ),
     *(special(name, X, rtol=256, at=[At((0.0,), (0.0,))]) for name in ("ber", "bei", "berp")),
     special("beip", X, rtol=256, at=[At((0.0,), (0.5,))]),

@@ -94,7 +94,7 @@ HYPERGEOMETRIC = [
         (POSITIVE,),
         reference(scipy.special.lambertw),
         rtol=64,
-        raises=[Raises((X,), ArgumentError, "lambertw: got branch 0.5", {"k": 0.5})],
+        raises=[Raises((X,), ArgumentError, "lambertw: got k=0.5", {"k": 0.5})],
     ),
     OpCase(
         gt.special.lambertw,
@@ -170,7 +170,7 @@ FUNCTIONS = [
         reference(lambda x, n: scipy.special.diric(x, int(n))),
         ops=("cos",),
         rtol=128,
-        raises=[Raises((X, 0), ArgumentError, "diric: got order 0")],
+        raises=[Raises((X, 0), ArgumentError, "diric: got n=0")],
     ),
     OpCase(
         gt.special.diric,

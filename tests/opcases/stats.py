@@ -165,7 +165,7 @@ DISCRETE = [
         np.array([0, 2, 5]),
         SHAPE,
         at=[At((0, 0.0), (-2.0,)), At((-1, 2.0), (0.0,))],
-        raises=[Raises((np.array([1]),), ArgumentError, "poisson: logpmf got with 0 parameters")],
+        raises=[Raises((np.array([1]),), ArgumentError, "poisson: logpmf got 0 parameters")],
     ),
     *counts("geom", np.array([1, 2, 4]), UNIT, at=[At((0, 0.5), (0.0,))]),
     *counts("nbinom", np.array([0, 2, 3]), SHAPE, UNIT),

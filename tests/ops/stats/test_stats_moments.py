@@ -171,7 +171,7 @@ def test_what_has_no_formula_says_so() -> None:
         gt.stats.poisson.entropy(2.0)
     with pytest.raises(UnsupportedError, match="truncnorm: has no var in gradtape"):
         gt.stats.truncnorm.std(-1.0, 2.0)
-    with pytest.raises(ArgumentError, match="gamma: mean got with 0 parameters"):
+    with pytest.raises(ArgumentError, match="gamma: mean got 0 parameters"):
         gt.stats.gamma.mean()
 
 

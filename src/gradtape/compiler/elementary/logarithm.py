@@ -13,24 +13,18 @@ from gradtape.compiler.elementary.pieces import (
     format_of,
     number,
     polynomial,
+    polynomials,
     split_exponent,
 )
 from gradtape.core.scalar import Scalar, bits, copysign, fma, from_bits, where
 
 # (2·atanh(s)/s − 2)/s² as a polynomial in s², |s| ≤ 3 − √8; relative error of atanh 2^-30.2 and
 # 2^-59.5.
-_ATANH = {
-    "float32": (0.6666677594184875, 0.39977580308914185, 0.29870927333831787),
-    "float64": (
-        0.6666666666666734,
-        0.39999999999416397,
-        0.28571428742116245,
-        0.22222198593416082,
-        0.18183563568202857,
-        0.15314063995431537,
-        0.1479586449051603,
-    ),
-}
+_ATANH = polynomials("""
+    float32: 0.6666677594184875 0.39977580308914185 0.29870927333831787
+    float64: 0.6666666666666734 0.39999999999416397 0.28571428742116245 0.22222198593416082
+             0.18183563568202857 0.15314063995431537 0.1479586449051603
+""")
 # 1/ln 2, 1/ln 10 and log10(2) in two parts each; the first of log10(2) is short, like that of ln 2.
 _LOG2_E = {
     "float32": (1.4426950216293335, 1.925963033500011e-08),

@@ -8,8 +8,9 @@ chosen such that NaN passes through.
 from __future__ import annotations
 
 import math
+import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,10 @@ LN2 = {
     "float32": (0.693145751953125, 1.428606765330187e-06),
     "float64": (0.6931471805598903, 5.497923018708371e-14),
 }
+
+
+# The coefficients above and below the line.
+Quotient = Sequence[Sequence[float]]
 
 
 class Format(NamedTuple):
@@ -80,6 +85,26 @@ def bits_of(dtype: np.dtype[Any], value: float) -> int:
 # ---- polynomials ---------------------------------------------------------------------------------
 
 
+def numbers(text: str) -> tuple[float, ...]:
+    """The numbers of a text, with spaces between them."""
+    return tuple(map(float, text.split()))
+
+
+def polynomials(text: str) -> dict[str, tuple[float, ...]]:
+    """Coefficients by dtype, of a text such as `float32: 1.0 0.5 float64: 1.0 0.25 0.125`."""
+    return {dtype: numbers(part) for dtype, part in _by_dtype(text)}
+
+
+def quotients(text: str) -> dict[str, Quotient]:
+    """The same of quotients of two polynomials, with a slash between them."""
+    return {dtype: [numbers(half) for half in part.split("/")] for dtype, part in _by_dtype(text)}
+
+
+def _by_dtype(text: str) -> Iterable[tuple[str, str]]:
+    _, *parts = re.split(r"(float\d+):", text)
+    return zip(parts[::2], parts[1::2], strict=True)
+
+
 def polynomial(x: Scalar, coefficients: Sequence[float]) -> Scalar:
     """The sum c₀ + c₁x + c₂x² + … for the given coefficients.
 
@@ -92,6 +117,12 @@ def polynomial(x: Scalar, coefficients: Sequence[float]) -> Scalar:
     square = x * x
     even, odd = _horner(square, c[2::2]), _horner(square, c[3::2])
     return _horner(x, [*c[:2], fma(odd, x, even)])
+
+
+def quotient(x: Scalar, fitted: dict[str, Quotient]) -> Scalar:
+    """A quotient of polynomials, fitted for each dtype."""
+    above, below = (polynomial(x, coefficients) for coefficients in fitted[x.dtype.name])
+    return above / below
 
 
 def _horner(x: Scalar, coefficients: Sequence[Scalar | float]) -> Scalar:

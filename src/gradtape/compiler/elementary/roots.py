@@ -8,6 +8,7 @@ from gradtape.compiler.elementary.pieces import (
     high_half,
     number,
     polynomial,
+    polynomials,
     power_of_two,
     rounded,
     split_exponent,
@@ -15,17 +16,11 @@ from gradtape.compiler.elementary.pieces import (
 from gradtape.core.scalar import Scalar, absolute, copysign, fma, sqrt, where
 
 # The cube root between √½ and √2; relative error 2^-13.7 and 2^-19.6.
-_CBRT = {
-    "float32": (0.4925025087121205, 0.7397102230208688, -0.2903435330356775, 0.058200835766033396),
-    "float64": (
-        0.4216855730795013,
-        1.056011414888278,
-        -0.836013742040967,
-        0.5108639569622778,
-        -0.1794853201455367,
-        0.026937114806077394,
-    ),
-}
+_CBRT = polynomials("""
+    float32: 0.4925025087121205 0.7397102230208688 -0.2903435330356775 0.058200835766033396
+    float64: 0.4216855730795013 1.056011414888278 -0.836013742040967 0.5108639569622778
+             -0.1794853201455367 0.026937114806077394
+""")
 _CBRT_2 = 1.2599210498948732
 
 # hypot scales arguments beyond these bounds by these factors, so that squares stay in range.

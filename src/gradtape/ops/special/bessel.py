@@ -9,41 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import elementwise, elementwise_op
-from gradtape.errors import NotDifferentiableError
+from gradtape.core.define import elementwise_op
 from gradtape.ops.special.bessel_scaled import scaled_derivative
-from gradtape.ops.special.common import as_complex, in_parameter, of_scipy
+from gradtape.ops.special.common import (
+    as_complex,
+    in_parameter,
+    of_scipy,
+    real_only,
+    scipy_function,
+)
 from gradtape.typing import Array, ArrayLike
 
 
-def _half(lower: float, upper: float) -> Callable[..., Any]:
-    """½·(lower·f(v − 1, z) + upper·f(v + 1, z)) for a function f."""
-
-    def combination(function: Callable[..., Any], v: Any, z: Any) -> Any:
-        below, above = function(v - 1, z), function(v + 1, z)
-        return (0.5 * lower) * below + (0.5 * upper) * above
-
-    return combination
+def _difference(function: Callable[..., Any], v: Any, z: Any) -> Any:
+    """½·(f(v − 1, z) − f(v + 1, z)) for a function f."""
+    return 0.5 * function(v - 1, z) - 0.5 * function(v + 1, z)
 
 
-_difference, _sum, _fall = _half(1.0, -1.0), _half(1.0, 1.0), _half(-1.0, -1.0)
-
-
-def _real_only(name: str, z: Any) -> None:
-    """Raise for a complex argument of a function that is scaled by an absolute value."""
-    if z.dtype.kind == "c":
-        raise NotDifferentiableError(
-            f"{name}: got {z.dtype}; its scale is an absolute value of a complex number, so it "
-            "has no complex derivative; use the function without scale"
-        )
+def _mean(function: Callable[..., Any], v: Any, z: Any) -> Any:
+    """½·(f(v − 1, z) + f(v + 1, z)) for a function f."""
+    return 0.5 * function(v - 1, z) + 0.5 * function(v + 1, z)
 
 
 # d J_v = ½·(J_{v−1} − J_{v+1})·dz
-@elementwise(
-    of_scipy("jv"),
-    in_parameter("jv", "its order"),
-    lambda ct, _out, v, z: ct * _difference(jv, v, z),  # type: ignore[has-type]
-)
+@scipy_function("its order", lambda ct, _out, v, z: ct * _difference(jv, v, z))  # type: ignore[has-type]
 def jv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Bessel function of the first kind of order `v`; the derivative is in `z`.
 
@@ -53,11 +42,7 @@ def jv(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d Y_v = ½·(Y_{v−1} − Y_{v+1})·dz
-@elementwise(
-    of_scipy("yv"),
-    in_parameter("yv", "its order"),
-    lambda ct, _out, v, z: ct * _difference(yv, v, z),  # type: ignore[has-type]
-)
+@scipy_function("its order", lambda ct, _out, v, z: ct * _difference(yv, v, z))  # type: ignore[has-type]
 def yv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Bessel function of the second kind of order `v`; the derivative is in `z`.
 
@@ -67,11 +52,7 @@ def yv(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d I_v = ½·(I_{v−1} + I_{v+1})·dz
-@elementwise(
-    of_scipy("iv"),
-    in_parameter("iv", "its order"),
-    lambda ct, _out, v, z: ct * _sum(iv, v, z),  # type: ignore[has-type]
-)
+@scipy_function("its order", lambda ct, _out, v, z: ct * _mean(iv, v, z))  # type: ignore[has-type]
 def iv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Modified Bessel function of the first kind of order `v`; the derivative is in `z`.
 
@@ -81,11 +62,7 @@ def iv(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d K_v = −½·(K_{v−1} + K_{v+1})·dz
-@elementwise(
-    of_scipy("kv"),
-    in_parameter("kv", "its order"),
-    lambda ct, _out, v, z: ct * _fall(kv, v, z),  # type: ignore[has-type]
-)
+@scipy_function("its order", lambda ct, _out, v, z: -ct * _mean(kv, v, z))  # type: ignore[has-type]
 def kv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of order `v`; the derivative is in `z`.
 
@@ -97,16 +74,10 @@ def kv(v: ArrayLike, z: ArrayLike, /) -> Array:
 # ---- scaled by exponentials ----------------------------------------------------------------------
 
 
-def _jve_partial(ct: Any, out: Any, v: Any, z: Any) -> Any:
-    _real_only("jve", z)
-    return ct * _difference(jve, v, z)
-
-
 # of real z: as J_v
-@elementwise(
-    of_scipy("jve"),
-    in_parameter("jve", "its order"),
-    _jve_partial,
+@scipy_function(
+    "its order",
+    lambda ct, _out, v, z: ct * _difference(jve, v, real_only("jve", z)),  # type: ignore[has-type]
 )
 def jve(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`jv` times exp(-|imag z|); the derivative is in `z`, of real numbers.
@@ -116,16 +87,10 @@ def jve(v: ArrayLike, z: ArrayLike, /) -> Array:
     """
 
 
-def _yve_partial(ct: Any, out: Any, v: Any, z: Any) -> Any:
-    _real_only("yve", z)
-    return ct * _difference(yve, v, z)
-
-
 # of real z: as Y_v
-@elementwise(
-    of_scipy("yve"),
-    in_parameter("yve", "its order"),
-    _yve_partial,
+@scipy_function(
+    "its order",
+    lambda ct, _out, v, z: ct * _difference(yve, v, real_only("yve", z)),  # type: ignore[has-type]
 )
 def yve(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`yv` times exp(-|imag z|); the derivative is in `z`, of real numbers.
@@ -136,15 +101,9 @@ def yve(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d I_v·exp(−|z|) = (½·(I_{v−1} + I_{v+1}) − sign z·I_v)·exp(−|z|)·dz, of real z
-def _ive_partial(ct: Any, out: Any, v: Any, z: Any) -> Any:
-    _real_only("ive", z)
-    return ct * scaled_derivative(v, z, kind="ive", order=1)
-
-
-@elementwise(
-    of_scipy("ive"),
-    in_parameter("ive", "its order"),
-    _ive_partial,
+@scipy_function(
+    "its order",
+    lambda ct, _out, v, z: ct * scaled_derivative(v, real_only("ive", z), kind="ive", order=1),
 )
 def ive(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`iv` times exp(-|real z|); the derivative is in `z`, of real numbers.
@@ -155,9 +114,8 @@ def ive(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d K_v·eᶻ = (K_v − ½·(K_{v−1} + K_{v+1}))·eᶻ·dz
-@elementwise(
-    of_scipy("kve"),
-    in_parameter("kve", "its order"),
+@scipy_function(
+    "its order",
     lambda ct, _out, v, z: ct * scaled_derivative(v, z, kind="kve", order=1),
 )
 def kve(v: ArrayLike, z: ArrayLike, /) -> Array:
@@ -172,12 +130,17 @@ def kve(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d H_v = ½·(H_{v−1} − H_{v+1})·dz
-_hankel1: Callable[..., Any] = elementwise_op(
-    "hankel1",
-    of_scipy("hankel1"),
-    in_parameter("hankel1", "its order"),
-    lambda ct, _out, v, z: ct * _difference(_hankel1, v, z),
-)
+def _hankel_op(name: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = elementwise_op(
+        name,
+        of_scipy(name),
+        in_parameter(name, "its order"),
+        lambda ct, _out, v, z: ct * _difference(function, v, z),
+    )
+    return function
+
+
+_hankel1, _hankel2 = _hankel_op("hankel1"), _hankel_op("hankel2")
 
 
 def hankel1(v: ArrayLike, z: ArrayLike, /) -> Array:
@@ -187,15 +150,6 @@ def hankel1(v: ArrayLike, z: ArrayLike, /) -> Array:
     array([0.76519769+0.08825696j])
     """
     return _hankel1(v, as_complex(z))
-
-
-# d H_v = ½·(H_{v−1} − H_{v+1})·dz
-_hankel2: Callable[..., Any] = elementwise_op(
-    "hankel2",
-    of_scipy("hankel2"),
-    in_parameter("hankel2", "its order"),
-    lambda ct, _out, v, z: ct * _difference(_hankel2, v, z),
-)
 
 
 def hankel2(v: ArrayLike, z: ArrayLike, /) -> Array:

@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import INTEGER
 from gradtape.ops.special.bessel import hankel1, hankel2, iv, jv, kv, yv
-from gradtape.ops.special.common import operand
+from gradtape.ops.special.common import check_whole, operand
 from gradtape.typing import Array, ArrayLike
 
 
@@ -17,10 +15,7 @@ def _derivative(
     name: str, function: Callable[..., Any], change: float, v: ArrayLike, z: ArrayLike, n: int
 ) -> Any:
     """f⁽ⁿ⁾ = 2⁻ⁿ·Σ C(n, k)·sᵏ·f_{v−n+2k}, where f′ = ½·(f_{v−1} + s·f_{v+1})."""
-    if not isinstance(n, INTEGER) or n < 0:
-        raise ArgumentError(
-            f"{name}: got order of the derivative {n!r}, expected an integer from 0"
-        )
+    check_whole(name, 0, n=n)
     v, n = operand(v), int(n)
     terms = (math.comb(n, k) * change**k * function(v - n + 2 * k, z) for k in range(n + 1))
     return 0.5**n * sum(terms)

@@ -8,19 +8,16 @@ from typing import Any
 from gradtape.core import scalar
 from gradtape.core.define import elementwise
 from gradtape.ops.arithmetic import sign
-from gradtape.ops.erf import scipy_special, special
+from gradtape.ops.erf import scipy_special
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import where
 from gradtape.ops.special.bessel import iv, ive, jv, kv, kve, yv
-from gradtape.ops.special.common import series
+from gradtape.ops.special.common import scipy_function, series
 from gradtape.typing import Array, ArrayLike
 
 
 # d J₀ = −J₁·dx
-@elementwise(
-    special("j0"),
-    lambda ct, _out, x: -ct * j1(x),  # type: ignore[has-type]
-)
+@scipy_function(lambda ct, _out, x: -ct * j1(x))  # type: ignore[has-type]
 def j0(x: ArrayLike, /) -> Array:
     """Bessel function of the first kind of order 0.
 
@@ -30,10 +27,7 @@ def j0(x: ArrayLike, /) -> Array:
 
 
 # d J₁ = ½·(J₀ − J₂)·dx
-@elementwise(
-    special("j1"),
-    lambda ct, _out, x: ct * (0.5 * (j0(x) - jv(2, x))),
-)
+@scipy_function(lambda ct, _out, x: ct * (0.5 * (j0(x) - jv(2, x))))
 def j1(x: ArrayLike, /) -> Array:
     """Bessel function of the first kind of order 1.
 
@@ -43,10 +37,7 @@ def j1(x: ArrayLike, /) -> Array:
 
 
 # d Y₀ = −Y₁·dx
-@elementwise(
-    special("y0"),
-    lambda ct, _out, x: -ct * y1(x),  # type: ignore[has-type]
-)
+@scipy_function(lambda ct, _out, x: -ct * y1(x))  # type: ignore[has-type]
 def y0(x: ArrayLike, /) -> Array:
     """Bessel function of the second kind of order 0.
 
@@ -56,10 +47,7 @@ def y0(x: ArrayLike, /) -> Array:
 
 
 # d Y₁ = ½·(Y₀ − Y₂)·dx
-@elementwise(
-    special("y1"),
-    lambda ct, _out, x: ct * (0.5 * (y0(x) - yv(2, x))),
-)
+@scipy_function(lambda ct, _out, x: ct * (0.5 * (y0(x) - yv(2, x))))
 def y1(x: ArrayLike, /) -> Array:
     """Bessel function of the second kind of order 1.
 
@@ -69,11 +57,7 @@ def y1(x: ArrayLike, /) -> Array:
 
 
 # d I₀ = I₁·dx
-@elementwise(
-    special("i0"),
-    lambda ct, _out, x: ct * i1(x),  # type: ignore[has-type]
-    lower=scalar.bessel_i0,
-)
+@scipy_function(lambda ct, _out, x: ct * i1(x), lower=scalar.bessel_i0)  # type: ignore[has-type]
 def i0(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the first kind of order 0.
 
@@ -83,11 +67,7 @@ def i0(x: ArrayLike, /) -> Array:
 
 
 # d I₁ = ½·(I₀ + I₂)·dx
-@elementwise(
-    special("i1"),
-    lambda ct, _out, x: ct * (0.5 * (i0(x) + i2(x))),  # type: ignore[has-type]
-    lower=scalar.bessel_i1,
-)
+@scipy_function(lambda ct, _out, x: ct * (0.5 * (i0(x) + i2(x))), lower=scalar.bessel_i1)  # type: ignore[has-type]
 def i1(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the first kind of order 1.
 
@@ -141,8 +121,7 @@ def _k_slope(order: int, x: Any, near: Any) -> Any:
 
 
 # d I₀·exp(−|x|) = (I₁ − sign x·I₀)·exp(−|x|)·dx
-@elementwise(
-    special("i0e"),
+@scipy_function(
     lambda ct, out, x: ct * _i_slope(0, x, lambda t: i1e(t) - sign(t) * out),  # type: ignore[has-type]
     lower=scalar.bessel_i0e,
 )
@@ -155,8 +134,7 @@ def i0e(x: ArrayLike, /) -> Array:
 
 
 # d I₁·exp(−|x|) = (½·(I₀ + I₂) − sign x·I₁)·exp(−|x|)·dx
-@elementwise(
-    special("i1e"),
+@scipy_function(
     lambda ct, out, x: (
         ct * _i_slope(1, x, lambda t: 0.5 * (i0e(t) + i2e(t)) - sign(t) * out)  # type: ignore[has-type]
     ),
@@ -221,10 +199,7 @@ def i2e(x: ArrayLike, /) -> Array:
 
 
 # d K₀ = −K₁·dx
-@elementwise(
-    special("k0"),
-    lambda ct, _out, x: -ct * k1(x),  # type: ignore[has-type]
-)
+@scipy_function(lambda ct, _out, x: -ct * k1(x))  # type: ignore[has-type]
 def k0(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of order 0.
 
@@ -234,10 +209,7 @@ def k0(x: ArrayLike, /) -> Array:
 
 
 # d K₁ = −½·(K₀ + K₂)·dx
-@elementwise(
-    special("k1"),
-    lambda ct, _out, x: -ct * (0.5 * (k0(x) + kv(2, x))),
-)
+@scipy_function(lambda ct, _out, x: -ct * (0.5 * (k0(x) + kv(2, x))))
 def k1(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of order 1.
 
@@ -247,10 +219,7 @@ def k1(x: ArrayLike, /) -> Array:
 
 
 # d K₀·eˣ = (K₀ − K₁)·eˣ·dx
-@elementwise(
-    special("k0e"),
-    lambda ct, out, x: ct * _k_slope(0, x, lambda t: out - k1e(t)),  # type: ignore[has-type]
-)
+@scipy_function(lambda ct, out, x: ct * _k_slope(0, x, lambda t: out - k1e(t)))  # type: ignore[has-type]
 def k0e(x: ArrayLike, /) -> Array:
     """`k0` times exp(x), which does not vanish.
 
@@ -260,10 +229,7 @@ def k0e(x: ArrayLike, /) -> Array:
 
 
 # d K₁·eˣ = (K₁ − ½·(K₀ + K₂))·eˣ·dx
-@elementwise(
-    special("k1e"),
-    lambda ct, out, x: ct * _k_slope(1, x, lambda t: out - 0.5 * (k0e(t) + kve(2, t))),
-)
+@scipy_function(lambda ct, out, x: ct * _k_slope(1, x, lambda t: out - 0.5 * (k0e(t) + kve(2, t))))
 def k1e(x: ArrayLike, /) -> Array:
     """`k1` times exp(x), which does not vanish.
 

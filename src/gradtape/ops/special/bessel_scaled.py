@@ -59,10 +59,10 @@ def _far(xp: Any, v: Any, z: Any, kind: str, order: int) -> Any:
 
 
 def _forward(xp: Any, v: Any, z: Any, kind: str, order: int) -> Any:
-    dtype = of_scipy(kind)(xp, v, z).dtype
+    value = of_scipy(kind)(xp, v, z)
     if order == 0:
-        return of_scipy(kind)(xp, v, z)
-    wide = np.complex128 if dtype.kind == "c" else np.float64
+        return value
+    wide = np.complex128 if value.dtype.kind == "c" else np.float64
     v, z = xp.asarray(v).astype(np.float64), xp.asarray(z).astype(wide)
     with np.errstate(all="ignore"):
         # A negative argument of ive is mirrored, if its order is whole.
@@ -74,7 +74,7 @@ def _forward(xp: Any, v: Any, z: Any, kind: str, order: int) -> Any:
         outer = xp.where(mirrored & odd, -outer, outer)
         out = xp.where(far, outer, _near(xp, v, xp.where(far, 1.0, z), kind, order))
         out = xp.where(abs(z) == math.inf, 0.0 * scipy_special(xp).jv(v, 1.0), out)
-    return out.astype(dtype)[()]
+    return out.astype(value.dtype)[()]
 
 
 # f⁽ⁿ⁾ of a kind and an order n: d f⁽ⁿ⁾ = f⁽ⁿ⁺¹⁾·dz

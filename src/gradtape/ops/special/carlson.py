@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import elementwise, elementwise_op
+from gradtape.core.define import elementwise_op
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import where
-from gradtape.ops.special.common import of_scipy
+from gradtape.ops.special.common import raised, scipy_function
 from gradtape.ops.special.quadrature import in_blocks
 from gradtape.typing import Array, ArrayLike
 
@@ -62,8 +62,7 @@ def _partial(i: int) -> Any:
         power = exponents[i]
         if power == 0:
             return None
-        raised = (*exponents[:i], power + 1.0, *exponents[i + 1 :])
-        return ct * (-power * carlson(x, y, z, p, exponents=raised))
+        return ct * (-power * carlson(x, y, z, p, exponents=raised(exponents, i)))
 
     return partial
 
@@ -102,12 +101,7 @@ def _elliprd_by_z(ct: Any, out: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 # R_D = 3/2·∫ (t + x)^(−1/2)·(t + y)^(−1/2)·(t + z)^(−3/2) dt
-@elementwise(
-    of_scipy("elliprd"),
-    _elliprd_by_x,
-    _elliprd_by_y,
-    _elliprd_by_z,
-)
+@scipy_function(_elliprd_by_x, _elliprd_by_y, _elliprd_by_z)
 def elliprd(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
     """Symmetric elliptic integral of the second kind, degenerate in `z`.
 
@@ -120,8 +114,7 @@ def elliprd(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # dR_F = −(R_D(y, z, x)·dx + R_D(z, x, y)·dy + R_D(x, y, z)·dz)/6
-@elementwise(
-    of_scipy("elliprf"),
+@scipy_function(
     lambda ct, _out, x, y, z: ct * elliprd(y, z, x) * (-1 / 6),
     lambda ct, _out, x, y, z: ct * elliprd(z, x, y) * (-1 / 6),
     lambda ct, _out, x, y, z: ct * elliprd(x, y, z) * (-1 / 6),
@@ -157,11 +150,7 @@ def _elliprc_by(i: int) -> Any:
 
 
 # R_C = ½·∫ (t + x)^(−1/2)·(t + y)^(−1) dt
-@elementwise(
-    of_scipy("elliprc"),
-    _elliprc_by(0),
-    _elliprc_by(1),
-)
+@scipy_function(_elliprc_by(0), _elliprc_by(1))
 def elliprc(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Degenerate symmetric elliptic integral, `elliprf` of x, y and y.
 
@@ -179,8 +168,7 @@ def _elliprg_by(x: Any, y: Any, z: Any) -> Any:
 
 
 # dR_G = ∂R_G/∂x·dx + …, the same for all
-@elementwise(
-    of_scipy("elliprg"),
+@scipy_function(
     lambda ct, _out, x, y, z: ct * _elliprg_by(x, y, z),
     lambda ct, _out, x, y, z: ct * _elliprg_by(y, z, x),
     lambda ct, _out, x, y, z: ct * _elliprg_by(z, x, y),
@@ -198,8 +186,7 @@ def _elliprj_by_x(ct: Any, _out: Any, x: Any, y: Any, z: Any, p: Any) -> Any:
 
 
 # R_J = 3/2·∫ (t + x)^(−1/2)·(t + y)^(−1/2)·(t + z)^(−1/2)·(t + p)^(−1) dt, for p > 0
-@elementwise(
-    of_scipy("elliprj"),
+@scipy_function(
     _elliprj_by_x,
     lambda ct, out, x, y, z, p: _elliprj_by_x(ct, out, y, z, x, p),
     lambda ct, out, x, y, z, p: _elliprj_by_x(ct, out, z, x, y, p),

@@ -1,21 +1,25 @@
-"""Ops from SciPy's functions: dtypes, parameters, several results."""
+"""Ops from SciPy's functions: dtypes, parameters, several results; and what their rules share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gradtape.core import scalar
-from gradtape.core.op import NotDifferentiable
-from gradtape.ops.arguments import as_array
+from gradtape.core.define import elementwise
+from gradtape.core.op import NotDifferentiable, Rule
+from gradtape.errors import ArgumentError, NotDifferentiableError
+from gradtape.ops.arguments import INTEGER, as_array
 from gradtape.ops.cast import astype
-from gradtape.ops.erf import F16, scipy_special
+from gradtape.ops.erf import F16, scipy_special, special
 from gradtape.ops.inspection import result_type
 from gradtape.ops.rounding import floor
 from gradtape.typing import Array, ArrayLike
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _COMPLEX = {"f": np.dtype(np.complex64), "d": np.dtype(np.complex128)}
 
@@ -33,17 +37,44 @@ def of_scipy(name: str, *, whole: Sequence[int] = ()) -> Callable[..., Any]:
     """
 
     def forward(xp: Any, *args: Any) -> Any:
+        function = getattr(scipy_special(xp), name)
+        count = getattr(function, "nin", len(args))
+        if len(args) != count:  # SciPy would take one more as `out`
+            raise TypeError(f"expected {count} argument{'s' if count > 1 else ''}")
         dtype = xp.result_type(*args)
         wide = dtype.char.lower() if dtype.char in "fdFD" else "f" if dtype == F16 else "d"
         converted = [
             arg if i in whole else _converted(xp, arg, dtype, wide) for i, arg in enumerate(args)
         ]
-        out = getattr(scipy_special(xp), name)(*converted)
+        out = function(*converted)
         if isinstance(out, tuple):
             return tuple(_narrowed(part, dtype) for part in out)
         return _narrowed(out, dtype)
 
     return forward
+
+
+def scipy_function(
+    *partials: Rule | str, whole: Sequence[int] = (), **options: Any
+) -> Callable[[F], F]:
+    """Define an op by the function of `scipy.special` that has the name of the declared one.
+
+    Args:
+        *partials: As for `elementwise`. Words in place of the first one are for all arguments
+            before the others (orders, degrees), in which it is not differentiated.
+        whole: As for `of_scipy`.
+        **options: As for `elementwise`.
+    """
+
+    def define(declared: F) -> F:
+        name, arguments = declared.__name__, declared.__code__.co_argcount
+        rules = [in_parameter(name, rule) if isinstance(rule, str) else rule for rule in partials]
+        rules = rules[:1] * (arguments - len(rules)) + rules
+        one = arguments == 1 and "outputs" not in options
+        forward = special(name) if one else of_scipy(name, whole=whole)
+        return elementwise(forward, *rules, **options)(declared)
+
+    return define
 
 
 def _converted(xp: Any, arg: Any, dtype: Any, wide: str) -> Any:
@@ -125,9 +156,31 @@ def in_parameter(function: str, parameter: str) -> NotDifferentiable:
     )
 
 
+def real_only(name: str, z: Any) -> Any:
+    """The argument of a function that is scaled by an absolute value; raises if it is complex."""
+    if z.dtype.kind == "c":
+        raise NotDifferentiableError(
+            f"{name}: got {z.dtype}; its scale is an absolute value of a complex number, so it "
+            "has no complex derivative; use the function without scale"
+        )
+    return z
+
+
+def check_whole(name: str, least: int, **given: Any) -> None:
+    """Raise an ArgumentError for a parameter that is not an integer from the least one on."""
+    for option, value in given.items():
+        if not isinstance(value, INTEGER) or value < least:
+            raise ArgumentError(f"{name}: got {option}={value!r}, expected an integer from {least}")
+
+
 def series(coefficients: Sequence[float], x: Any) -> Any:
     """Σ cₖ·xᵏ by Horner's rule, for anything."""
-    total = coefficients[-1] * x + coefficients[-2]
-    for coefficient in reversed(coefficients[:-2]):
+    total: Any = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient
     return total
+
+
+def raised(powers: tuple[Any, ...], i: int) -> tuple[Any, ...]:
+    """Powers, or orders, one of them greater by 1: the parameters of a derivative."""
+    return (*powers[:i], powers[i] + 1, *powers[i + 1 :])

@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise
 from gradtape.ops.arithmetic import power
 from gradtape.ops.comparison import isfinite
-from gradtape.ops.erf import special
 from gradtape.ops.exponential import exp, log, log1p
 from gradtape.ops.select import mask, where
-from gradtape.ops.special.common import of_scipy, promoted, series, typed
+from gradtape.ops.special.common import promoted, scipy_function, series, typed
 from gradtape.ops.special.entropy import xlog1py
 from gradtape.ops.trigonometric import sin
 from gradtape.typing import Array, ArrayLike
@@ -30,11 +28,7 @@ def _logit_element(x: Any) -> Any:
 
 
 # d log(x/(1 − x)) = dx/(x·(1 − x))
-@elementwise(
-    special("logit"),
-    lambda ct, _out, x: ct / (x * (1 - x)),
-    lower=_logit_element,
-)
+@scipy_function(lambda ct, _out, x: ct / (x * (1 - x)), lower=_logit_element)
 def logit(x: ArrayLike, /) -> Array:
     """Inverse of the logistic function, log(x/(1 - x)).
 
@@ -58,10 +52,7 @@ def exprel_slope(u: Any) -> Any:
 
 
 # d (eˣ − 1)/x = (eˣ − (eˣ − 1)/x)/x·dx
-@elementwise(
-    special("exprel"),
-    lambda ct, _out, x: ct * exprel_slope(x),
-)
+@scipy_function(lambda ct, _out, x: ct * exprel_slope(x))
 def exprel(x: ArrayLike, /) -> Array:
     """Relative error exponential, (exp(x) - 1)/x, which is 1 at 0.
 
@@ -79,8 +70,7 @@ def _boxcox_by_parameter(ct: Any, y: Any, lmbda: Any) -> Any:
 
 
 # d (x^λ − 1)/λ = x^(λ−1)·dx + y²·exprel′(λ·y)·dλ with y = log x
-@elementwise(
-    of_scipy("boxcox"),
+@scipy_function(
     lambda ct, _out, x, lmbda: ct * power(x, lmbda - 1),
     lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log(x), *typed(ct.dtype, lmbda)),
 )
@@ -93,8 +83,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
 
 
 # The same of 1 + x
-@elementwise(
-    of_scipy("boxcox1p"),
+@scipy_function(
     lambda ct, _out, x, lmbda: ct * exp(xlog1py(lmbda - 1, x)),
     lambda ct, _out, x, lmbda: _boxcox_by_parameter(ct, log1p(x), *typed(ct.dtype, lmbda)),
 )
@@ -132,8 +121,7 @@ def _inverse_by_parameter(power: Any, y: Any, lmbda: Any) -> Any:
 
 
 # x = (1 + λ·y)^(1/λ): dx = x/(1 + λ·y)·dy + x·y²·h(λ·y)·dλ
-@elementwise(
-    of_scipy("inv_boxcox"),
+@scipy_function(
     lambda ct, out, y, lmbda: ct * _inverse_by_y(out, *typed(ct.dtype, y, lmbda)),
     lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out, *typed(ct.dtype, y, lmbda)),
 )
@@ -146,8 +134,7 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
 
 
 # The same minus 1
-@elementwise(
-    of_scipy("inv_boxcox1p"),
+@scipy_function(
     lambda ct, out, y, lmbda: ct * _inverse_by_y(out + 1, *typed(ct.dtype, y, lmbda)),
     lambda ct, out, y, lmbda: ct * _inverse_by_parameter(out + 1, *typed(ct.dtype, y, lmbda)),
 )
@@ -172,11 +159,7 @@ def _powm1_by_exponent(ct: Any, _out: Any, x: Any, y: Any) -> Any:
 
 
 # d(x^y − 1) = y·x^(y−1)·dx + x^y·log x·dy
-@elementwise(
-    of_scipy("powm1"),
-    _powm1_by_base,
-    _powm1_by_exponent,
-)
+@scipy_function(_powm1_by_base, _powm1_by_exponent)
 def powm1(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Power minus one, exact where that is small.
 
@@ -189,7 +172,7 @@ def powm1(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 # d(cos x − 1) = −sin x·dx
-@elementwise(special("cosm1"), lambda ct, _out, x: -ct * sin(x))
+@scipy_function(lambda ct, _out, x: -ct * sin(x))
 def cosm1(x: ArrayLike, /) -> Array:
     """Cosine minus one, exact for small arguments.
 
@@ -209,10 +192,7 @@ def radian(d: ArrayLike, m: ArrayLike, s: ArrayLike, /) -> Array:
 
 
 # d sin x° = π/180·cos x°·dx
-@elementwise(
-    special("sindg"),
-    lambda ct, _out, x: ct * (_DEGREE * cosdg(x)),  # type: ignore[has-type]
-)
+@scipy_function(lambda ct, _out, x: ct * (_DEGREE * cosdg(x)))  # type: ignore[has-type]
 def sindg(x: ArrayLike, /) -> Array:
     """Sine of an angle in degrees.
 
@@ -222,10 +202,7 @@ def sindg(x: ArrayLike, /) -> Array:
 
 
 # d cos x° = −π/180·sin x°·dx
-@elementwise(
-    special("cosdg"),
-    lambda ct, _out, x: ct * (-_DEGREE * sindg(x)),
-)
+@scipy_function(lambda ct, _out, x: ct * (-_DEGREE * sindg(x)))
 def cosdg(x: ArrayLike, /) -> Array:
     """Cosine of an angle in degrees.
 
@@ -235,10 +212,7 @@ def cosdg(x: ArrayLike, /) -> Array:
 
 
 # d tan x° = π/180/cos² x°·dx
-@elementwise(
-    special("tandg"),
-    lambda ct, _out, x: ct * (_DEGREE / cosdg(x) ** 2),
-)
+@scipy_function(lambda ct, _out, x: ct * (_DEGREE / cosdg(x) ** 2))
 def tandg(x: ArrayLike, /) -> Array:
     """Tangent of an angle in degrees.
 
@@ -248,10 +222,7 @@ def tandg(x: ArrayLike, /) -> Array:
 
 
 # d cot x° = −π/180/sin² x°·dx
-@elementwise(
-    special("cotdg"),
-    lambda ct, _out, x: ct * (-_DEGREE / sindg(x) ** 2),
-)
+@scipy_function(lambda ct, _out, x: ct * (-_DEGREE / sindg(x) ** 2))
 def cotdg(x: ArrayLike, /) -> Array:
     """Cotangent of an angle in degrees.
 

@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import elementwise, elementwise_op
-from gradtape.ops.erf import scipy_special, special
+from gradtape.core.define import elementwise_op
+from gradtape.ops.erf import scipy_special
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import where
 from gradtape.ops.special.carlson import carlson_integral
-from gradtape.ops.special.common import of_scipy, operand
+from gradtape.ops.special.common import operand, scipy_function
 from gradtape.ops.special.hypergeometric import hyp2f1
 from gradtape.ops.special.quadrature import in_blocks
 from gradtape.ops.trigonometric import cos, sin
@@ -38,10 +38,7 @@ def _ellipk_slope(m: Any) -> Any:
 
 
 # d K(m) = (E/(1 − m) − K)/(2m)·dm; as a series π/8·₂F₁(3/2, 3/2; 2; m)
-@elementwise(
-    special("ellipk"),
-    lambda ct, _out, m: ct * _ellipk_slope(m),
-)
+@scipy_function(lambda ct, _out, m: ct * _ellipk_slope(m))
 def ellipk(m: ArrayLike, /) -> Array:
     """Complete elliptic integral of the first kind.
 
@@ -51,10 +48,7 @@ def ellipk(m: ArrayLike, /) -> Array:
 
 
 # d K(1 − p) = −K′(1 − p)·dp
-@elementwise(
-    special("ellipkm1"),
-    lambda ct, out, p: -ct * _ellipkm1_slope(out, p),
-)
+@scipy_function(lambda ct, _out, p: -ct * _ellipkm1_slope(p))
 def ellipkm1(p: ArrayLike, /) -> Array:
     """Complete elliptic integral of the first kind around m = 1, `ellipk` of 1 - p.
 
@@ -63,7 +57,8 @@ def ellipkm1(p: ArrayLike, /) -> Array:
     """
 
 
-def _ellipkm1_slope(k: Any, p: Any) -> Any:
+def _ellipkm1_slope(p: Any) -> Any:
+    """K′(1 − p)."""
     small = abs(1 - p) < 0.1
     m, q = where(small, 1 - p, 0.0), where(small, 0.5, p)
     series = (math.pi / 8) * hyp2f1(1.5, 1.5, 2, m)
@@ -79,10 +74,7 @@ def _ellipe_slope(m: Any) -> Any:
 
 
 # d E(m) = (E − K)/(2m)·dm; as a series −π/8·₂F₁(1/2, 3/2; 2; m)
-@elementwise(
-    special("ellipe"),
-    lambda ct, _out, m: ct * _ellipe_slope(m),
-)
+@scipy_function(lambda ct, _out, m: ct * _ellipe_slope(m))
 def ellipe(m: ArrayLike, /) -> Array:
     """Complete elliptic integral of the second kind.
 
@@ -151,14 +143,14 @@ def _moment_by_phi(ct: Any, _out: Any, phi: Any, m: Any, powers: tuple[int, int]
     return ct * (sin(phi) ** (2 * n) / _delta(phi, m) ** (2 * j + 1))
 
 
+def _moment_by_m(ct: Any, _out: Any, phi: Any, m: Any, powers: tuple[int, int]) -> Any:
+    n, j = powers
+    return ct * ((j + 0.5) * _moment(phi, m, powers=(n + 1, j + 1)))
+
+
 # With Δ = √(1 − m·sin²θ): d ∫ sin²ⁿθ/Δ²ʲ⁺¹ dθ = sin²ⁿφ/Δ²ʲ⁺¹·dφ + (j + ½)·∫ sin²ⁿ⁺²θ/Δ²ʲ⁺³ dθ·dm
 _moment: Callable[..., Any] = elementwise_op(
-    "elliptic_moment",
-    _moment_forward,
-    _moment_by_phi,
-    lambda ct, _out, phi, m, powers: (
-        ct * ((powers[1] + 0.5) * _moment(phi, m, powers=(powers[0] + 1, powers[1] + 1)))
-    ),
+    "elliptic_moment", _moment_forward, _moment_by_phi, _moment_by_m
 )
 
 
@@ -168,8 +160,7 @@ def _ellipkinc_slope(phi: Any, m: Any) -> Any:
 
 
 # dF = dφ/Δ + ½·∫ sin²θ/Δ³ dθ·dm
-@elementwise(
-    of_scipy("ellipkinc"),
+@scipy_function(
     lambda ct, _out, phi, m: ct / _delta(phi, m),
     lambda ct, _out, phi, m: ct * _ellipkinc_slope(phi, m),
 )
@@ -182,8 +173,7 @@ def ellipkinc(phi: ArrayLike, m: ArrayLike, /) -> Array:
 
 
 # dE = Δ·dφ − ½·∫ sin²θ/Δ dθ·dm
-@elementwise(
-    of_scipy("ellipeinc"),
+@scipy_function(
     lambda ct, _out, phi, m: ct * _delta(phi, m),
     lambda ct, _out, phi, m: ct * (-0.5 * _moment(phi, m, powers=(1, 0))),
 )
@@ -211,13 +201,10 @@ def _ellipj_by_m(out: Any, _u: Any, m: Any) -> tuple[Any, ...]:
 
 
 # d(sn, cn, dn, φ) = (cn·dn, −sn·dn, −m·sn·cn, dn)·du, and by the turn of φ in m
-_ellipj = elementwise_op("ellipj", of_scipy("ellipj"), _ellipj_by_u, _ellipj_by_m, outputs=4)
-
-
+@scipy_function(_ellipj_by_u, _ellipj_by_m, outputs=4)
 def ellipj(u: ArrayLike, m: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """Elliptic functions of Jacobi, (sn, cn, dn, φ).
 
     >>> gt.special.ellipj(np.array([1.0]), 0.5)[0]
     array([0.80300182])
     """
-    return _ellipj(u, m)  # type: ignore[no-any-return]

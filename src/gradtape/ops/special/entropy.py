@@ -6,12 +6,10 @@ import math
 from typing import Any
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise
 from gradtape.ops import lowered
-from gradtape.ops.erf import special
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.select import mask, where
-from gradtape.ops.special.common import doubled, of_scipy, typed
+from gradtape.ops.special.common import doubled, scipy_function, typed
 from gradtape.typing import Array, ArrayLike
 
 _SMALLEST = 2.2250738585072014e-308  # of the numbers that have all their digits
@@ -28,12 +26,7 @@ def _xlogy_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
 
 
 # d x·log y = log y·dx + x/y·dy; both 0 where log y does not exist and x = 0 makes the function 0
-@elementwise(
-    of_scipy("xlogy"),
-    _xlogy_by_x,
-    _xlogy_by_y,
-    lower=lowered.xlogy,
-)
+@scipy_function(_xlogy_by_x, _xlogy_by_y, lower=lowered.xlogy)
 def xlogy(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The first array times the logarithm of the second, 0 where the first is 0.
 
@@ -57,8 +50,7 @@ def _xlog1py_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
 
 
 # d x·log(1 + y) = log(1 + y)·dx + x/(1 + y)·dy; both 0 where x = 0 makes the function 0
-@elementwise(
-    of_scipy("xlog1py"),
+@scipy_function(
     _xlog1py_by_x,
     _xlog1py_by_y,
     lower=doubled("xlog1py", _xlog1py_element, wide=False),
@@ -72,11 +64,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 # d(−x·log x) = −(log x + 1)·dx
-@elementwise(
-    special("entr"),
-    lambda ct, _out, x: -ct * (log(x) + 1),
-    lower=lambda x: _entr_element(x),
-)
+@scipy_function(lambda ct, _out, x: -ct * (log(x) + 1), lower=lambda x: _entr_element(x))
 def entr(x: ArrayLike, /) -> Array:
     """Entropy of the elements, -x·log x; 0 at 0, and -inf below.
 
@@ -132,8 +120,7 @@ def _excess(x: Any, y: Any) -> Any:
 
 
 # d x·log(x/y) = (log(x/y) + 1)·dx − x/y·dy
-@elementwise(
-    of_scipy("rel_entr"),
+@scipy_function(
     lambda ct, _out, x, y: ct * (_log_quotient(*typed(ct.dtype, x, y)) + 1),
     lambda ct, _out, x, y: -ct * _share(*typed(ct.dtype, x, y)),
     lower=doubled("rel_entr", _rel_entr_element),
@@ -147,8 +134,7 @@ def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 # d(x·log(x/y) − x + y) = log(x/y)·dx + (1 − x/y)·dy
-@elementwise(
-    of_scipy("kl_div"),
+@scipy_function(
     lambda ct, _out, x, y: ct * _log_quotient(*typed(ct.dtype, x, y)),
     lambda ct, _out, x, y: ct * _excess(*typed(ct.dtype, x, y)),
 )

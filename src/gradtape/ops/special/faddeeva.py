@@ -24,18 +24,18 @@ FAR, _TERMS = 6.5, 40
 _AXIS = 1e-3
 
 
-def _odd_factorial(n: int) -> int:
-    """1·3·5·…·n."""
-    return math.prod(range(1, n + 1, 2))
+def _derivative(value: Any, z: Any, order: int, constant: complex = 0.0) -> Any:
+    """f⁽ⁿ⁾(z) of a function f with f′ = constant − 2z·f, given its value."""
+    lower: Any = 0.0
+    for n in range(order):
+        added = constant if n == 0 else 0.0
+        lower, value = value, added - 2.0 * z * value - 2.0 * n * lower
+    return value
 
 
 def _near(xp: Any, z: Any, order: int) -> Any:
     """w⁽ⁿ⁾(z) by SciPy and the recurrence."""
-    lower, value = 0.0, scipy_special(xp).wofz(z)
-    for n in range(order):
-        constant = 2j / _ROOT_PI if n == 0 else 0.0
-        lower, value = value, constant - 2.0 * z * value - 2.0 * n * lower
-    return value
+    return _derivative(scipy_special(xp).wofz(z), z, order, 2j / _ROOT_PI)
 
 
 def _tail(zeta: Any, square: Any, order: int) -> Any:
@@ -43,8 +43,8 @@ def _tail(zeta: Any, square: Any, order: int) -> Any:
     ratio = square / (zeta * zeta)
     total: Any = 0.0
     for k in reversed(range(_TERMS)):
-        rising = math.prod(range(2 * k + 1, 2 * k + 1 + order))
-        total = total * ratio + _odd_factorial(2 * k - 1) * rising
+        odd, rising = range(1, 2 * k, 2), range(2 * k + 1, 2 * k + 1 + order)
+        total = total * ratio + math.prod(odd) * math.prod(rising)
     return (-1.0) ** order * total / zeta ** (order + 1)
 
 
@@ -55,10 +55,7 @@ def _gaussian(xp: Any, z: Any, order: int) -> Any:
     """
     low = (z.imag < _AXIS) & (abs(z) < 1e100)
     z, times = xp.where(low, z, 0.0), xp.where(z.imag <= -_AXIS, 2.0, 1.0)
-    lower, value = 0.0, times * xp.exp(-z * z)
-    for n in range(order):
-        lower, value = value, -2.0 * z * value - 2.0 * n * lower
-    return xp.where(low, value, 0.0)
+    return xp.where(low, _derivative(times * xp.exp(-z * z), z, order), 0.0)
 
 
 def _wofz_forward(xp: Any, z: Any, order: int) -> Any:

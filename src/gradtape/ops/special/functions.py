@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError
 from gradtape.ops import softmax as base
-from gradtape.ops.arguments import INTEGER, as_array
+from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import absolute, sign
 from gradtape.ops.cast import astype, real, stop_gradient
 from gradtape.ops.comparison import isfinite
@@ -17,6 +16,7 @@ from gradtape.ops.exponential import exp, log
 from gradtape.ops.reduce import max as max_of, sum as sum_of
 from gradtape.ops.select import minimum, where
 from gradtape.ops.shape import broadcast_to, expand_dims
+from gradtape.ops.special.common import check_whole
 from gradtape.ops.trigonometric import cos
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -120,8 +120,7 @@ def diric(x: ArrayLike, n: int, /) -> Array:
     >>> gt.special.diric(np.array([0.0, 1.0]), 3)
     array([1.        , 0.69353487])
     """
-    if not isinstance(n, INTEGER) or n < 1:
-        raise ArgumentError(f"diric: got order {n!r}, expected an integer from 1")
+    check_whole("diric", 1, n=n)
     x = as_array(x)
     # The cosines it is a sum of, which is regular where the quotient is 0/0
     steps = np.arange(1 - n % 2, n, 2)

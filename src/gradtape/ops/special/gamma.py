@@ -7,16 +7,20 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gradtape.core import scalar
 from gradtape.core.define import elementwise, elementwise_op
 from gradtape.core.op import Zero
-from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.errors import UnsupportedError
 from gradtape.ops.erf import narrowed, special
 from gradtape.ops.rounding import floor
 from gradtape.ops.select import where
-from gradtape.ops.special.common import in_parameter, of_scipy, operand
+from gradtape.ops.special.common import (
+    check_whole,
+    in_parameter,
+    of_scipy,
+    operand,
+    scipy_function,
+)
 from gradtape.ops.special.quadrature import in_blocks
 from gradtape.ops.special.stirling import (
     complex_polygamma,
@@ -49,11 +53,7 @@ _polygamma: Callable[..., Any] = elementwise_op(
 
 
 # d ψ(x) = ψ⁽¹⁾(x)·dx
-@elementwise(
-    special("digamma"),
-    lambda ct, _out, x: ct * _polygamma(x, order=1),
-    lower=scalar.digamma,
-)
+@scipy_function(lambda ct, _out, x: ct * _polygamma(x, order=1), lower=scalar.digamma)
 def digamma(x: ArrayLike, /) -> Array:
     """Derivative of the logarithm of the gamma function.
 
@@ -75,8 +75,7 @@ def polygamma(n: int, x: ArrayLike, /) -> Array:
     >>> gt.polygamma(1, np.array([1.0, 2.0]))
     array([1.64493407, 0.64493407])
     """
-    if not isinstance(n, int | np.integer) or n < 0:
-        raise ArgumentError(f"polygamma: got order {n!r}, expected a Python integer from 0")
+    check_whole("polygamma", 0, n=n)
     return digamma(x) if n == 0 else _polygamma(x, order=int(n))
 
 
@@ -95,8 +94,7 @@ def lgamma(x: ArrayLike, /) -> Array:
 
 
 # d log Γ(z) = ψ(z)·dz, on the branch that is continuous off the negative axis
-@elementwise(
-    special("loggamma"),
+@scipy_function(
     lambda ct, _out, z: ct * digamma(z),
     # Of real numbers: the logarithm of a negative one is complex.
     lower=lambda x: scalar.where(x < 0, math.nan, scalar.lgamma(x)),
@@ -110,10 +108,7 @@ def loggamma(z: ArrayLike, /) -> Array:
 
 
 # d Γ(x) = Γ(x)·ψ(x)·dx
-@elementwise(
-    special("gamma"),
-    lambda ct, out, x: ct * (out * digamma(x)),
-)
+@scipy_function(lambda ct, out, x: ct * (out * digamma(x)))
 def gamma(x: ArrayLike, /) -> Array:
     """Gamma function, element by element.
 
@@ -136,7 +131,7 @@ def _rgamma_partial(ct: Any, out: Any, x: Any) -> Any:
 
 
 # d 1/Γ(x) = −ψ(x)/Γ(x)·dx
-@elementwise(special("rgamma"), _rgamma_partial)
+@scipy_function(_rgamma_partial)
 def rgamma(x: ArrayLike, /) -> Array:
     """One over the gamma function, which is 0 at its poles.
 
@@ -145,10 +140,7 @@ def rgamma(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(
-    special("gammasgn"),
-    Zero("the sign of the gamma function is piecewise constant"),
-)
+@scipy_function(Zero("the sign of the gamma function is piecewise constant"))
 def gammasgn(x: ArrayLike, /) -> Array:
     """Sign of the gamma function.
 
@@ -197,11 +189,7 @@ def _poch_by_z(ct: Any, out: Any, z: Any, m: Any) -> Any:
 
 
 # d Γ(z + m)/Γ(z) = out·((ψ(z + m) − ψ(z))·dz + ψ(z + m)·dm)
-@elementwise(
-    of_scipy("poch"),
-    _poch_by_z,
-    lambda ct, out, z, m: ct * (out * digamma(z + m)),
-)
+@scipy_function(_poch_by_z, lambda ct, out, z, m: ct * (out * digamma(z + m)))
 def poch(z: ArrayLike, m: ArrayLike, /) -> Array:
     """Rising factorial, gamma(z + m)/gamma(z).
 
@@ -219,8 +207,7 @@ def _beta_slope(out: Any, a: Any, b: Any) -> Any:
 
 
 # d B(a, b) = B·((ψ(a) − ψ(a + b))·da + (ψ(b) − ψ(a + b))·db)
-@elementwise(
-    of_scipy("beta"),
+@scipy_function(
     lambda ct, out, a, b: ct * _beta_slope(out, a, b),
     lambda ct, out, a, b: ct * _beta_slope(out, b, a),
 )
@@ -233,8 +220,7 @@ def beta(a: ArrayLike, b: ArrayLike, /) -> Array:
 
 
 # d log|B(a, b)| = (ψ(a) − ψ(a + b))·da + (ψ(b) − ψ(a + b))·db
-@elementwise(
-    of_scipy("betaln"),
+@scipy_function(
     lambda ct, _out, a, b: -ct * digamma_step(a, b),
     lambda ct, _out, a, b: -ct * digamma_step(b, a),
 )
@@ -272,11 +258,7 @@ def _binom_by_k(ct: Any, out: Any, n: Any, k: Any) -> Any:
 
 
 # d C(n, k) = C·((ψ(n + 1) − ψ(n − k + 1))·dn + (ψ(n − k + 1) − ψ(k + 1))·dk)
-@elementwise(
-    of_scipy("binom"),
-    _binom_by_n,
-    _binom_by_k,
-)
+@scipy_function(_binom_by_n, _binom_by_k)
 def binom(n: ArrayLike, k: ArrayLike, /) -> Array:
     """Binomial coefficient of real arguments.
 
@@ -289,7 +271,7 @@ def binom(n: ArrayLike, k: ArrayLike, /) -> Array:
 @elementwise(
     of_scipy("zeta"),
     in_parameter("zeta", "its first argument"),
-    lambda ct, _out, x, q: -ct * (x * _zeta(x + 1, q)),
+    lambda ct, _out, x, q: -ct * (x * hurwitz_zeta(x + 1, q)),  # type: ignore[has-type]
 )
 def hurwitz_zeta(x: ArrayLike, q: ArrayLike, /) -> Array:
     """Zeta function of Hurwitz, the sum of (k + q)^-x over k from 0.
@@ -297,9 +279,6 @@ def hurwitz_zeta(x: ArrayLike, q: ArrayLike, /) -> Array:
     >>> gt.ops.special.gamma.hurwitz_zeta(2.0, np.array([1.0]))
     array([1.64493407])
     """
-
-
-_zeta: Callable[..., Any] = hurwitz_zeta
 
 
 @elementwise(special("zeta"), in_parameter("zeta", "its first argument"))
@@ -337,8 +316,7 @@ def multigammaln(a: ArrayLike, d: int, /) -> Array:
     >>> gt.special.multigammaln(np.array([2.0, 3.0]), 2)
     array([0.45158271, 1.55019499])
     """
-    if not isinstance(d, int | np.integer) or d < 1:
-        raise ArgumentError(f"multigammaln: got dimension {d!r}, expected an integer from 1")
+    check_whole("multigammaln", 1, d=d)
     a = operand(a)
     a = where(a > 0.5 * (d - 1), a, math.nan)
     total = lgamma(a)

@@ -8,24 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import elementwise, elementwise_op
+from gradtape.core.define import elementwise_op
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import INTEGER
 from gradtape.ops.arithmetic import power
-from gradtape.ops.erf import scipy_special, special
+from gradtape.ops.erf import scipy_special
 from gradtape.ops.exponential import exp
 from gradtape.ops.select import where
-from gradtape.ops.special.common import as_complex, in_parameter, of_scipy
+from gradtape.ops.special.common import as_complex, scipy_function
 from gradtape.ops.special.gamma import rgamma
 from gradtape.typing import Array, ArrayLike
 
 
 # d ₀F₁(v; z) = ₀F₁(v + 1; z)/v·dz
-@elementwise(
-    of_scipy("hyp0f1"),
-    in_parameter("hyp0f1", "its parameter"),
-    lambda ct, _out, v, z: ct * (hyp0f1(v + 1, z) / v),  # type: ignore[has-type]
-)
+@scipy_function("its parameter", lambda ct, _out, v, z: ct * (hyp0f1(v + 1, z) / v))  # type: ignore[has-type]
 def hyp0f1(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Confluent hypergeometric limit function 0F1; the derivative is in `z`.
 
@@ -35,10 +31,8 @@ def hyp0f1(v: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d ₁F₁(a; b; z) = a/b·₁F₁(a + 1; b + 1; z)·dz
-@elementwise(
-    of_scipy("hyp1f1"),
-    in_parameter("hyp1f1", "its parameters"),
-    in_parameter("hyp1f1", "its parameters"),
+@scipy_function(
+    "its parameters",
     lambda ct, _out, a, b, z: ct * (a / b * hyp1f1(a + 1, b + 1, z)),  # type: ignore[has-type]
 )
 def hyp1f1(a: ArrayLike, b: ArrayLike, z: ArrayLike, /) -> Array:
@@ -50,10 +44,8 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # d U(a, b, z) = −a·U(a + 1, b + 1, z)·dz
-@elementwise(
-    of_scipy("hyperu"),
-    in_parameter("hyperu", "its parameters"),
-    in_parameter("hyperu", "its parameters"),
+@scipy_function(
+    "its parameters",
     lambda ct, _out, a, b, x: -ct * (a * hyperu(a + 1, b + 1, x)),  # type: ignore[has-type]
 )
 def hyperu(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
@@ -65,11 +57,8 @@ def hyperu(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 # d ₂F₁(a, b; c; z) = a·b/c·₂F₁(a + 1, b + 1; c + 1; z)·dz
-@elementwise(
-    of_scipy("hyp2f1"),
-    in_parameter("hyp2f1", "its parameters"),
-    in_parameter("hyp2f1", "its parameters"),
-    in_parameter("hyp2f1", "its parameters"),
+@scipy_function(
+    "its parameters",
     lambda ct, _out, a, b, c, z: ct * (a * b / c * hyp2f1(a + 1, b + 1, c + 1, z)),  # type: ignore[has-type]
 )
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike, /) -> Array:
@@ -84,10 +73,8 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike, /) -> Array:
 
 
 # dΦ(a, b; x) = Φ(a, a + b; x)·dx
-@elementwise(
-    of_scipy("wright_bessel"),
-    in_parameter("wright_bessel", "its parameters"),
-    in_parameter("wright_bessel", "its parameters"),
+@scipy_function(
+    "its parameters",
     lambda ct, _out, a, b, x: ct * wright_bessel(a, a + b, x),  # type: ignore[has-type]
 )
 def wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
@@ -99,10 +86,8 @@ def wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 # d log Φ(a, b; x) = Φ(a, a + b; x)/Φ(a, b; x)·dx
-@elementwise(
-    of_scipy("log_wright_bessel"),
-    in_parameter("log_wright_bessel", "its parameters"),
-    in_parameter("log_wright_bessel", "its parameters"),
+@scipy_function(
+    "its parameters",
     lambda ct, out, a, b, x: ct * exp(log_wright_bessel(a, a + b, x) - out),  # type: ignore[has-type]
 )
 def log_wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
@@ -130,11 +115,7 @@ def _struve_partial(ct: Any, out: Any, v: Any, x: Any) -> Any:
 
 
 # d H_v = (½·(H_{v−1} − H_{v+1}) + rest)·dx
-@elementwise(
-    of_scipy("struve"),
-    in_parameter("struve", "its order"),
-    _struve_partial,
-)
+@scipy_function("its order", _struve_partial)
 def struve(v: ArrayLike, x: ArrayLike, /) -> Array:
     """Function of Struve of order `v`; the derivative is in `x`.
 
@@ -144,9 +125,8 @@ def struve(v: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 # d L_v = (½·(L_{v−1} + L_{v+1}) + rest)·dx
-@elementwise(
-    of_scipy("modstruve"),
-    in_parameter("modstruve", "its order"),
+@scipy_function(
+    "its order",
     lambda ct, _out, v, x: (
         ct * (0.5 * (modstruve(v - 1, x) + modstruve(v + 1, x)) + _struve_rest(v, x))  # type: ignore[has-type]
     ),
@@ -186,7 +166,7 @@ def lambertw(z: ArrayLike, /, k: int = 0, tol: float = 1e-8) -> Array:
     if isinstance(k, np.ndarray) and k.ndim == 0:
         k = k[()]  # as SciPy passes it on
     if not isinstance(k, INTEGER):
-        raise ArgumentError(f"lambertw: got branch {k!r}, expected an integer")
+        raise ArgumentError(f"lambertw: got k={k!r}, expected an integer")
     return _lambertw(as_complex(z), k=int(k), tol=float(tol))
 
 
@@ -197,10 +177,7 @@ def _wrightomega_partial(ct: Any, out: Any, _z: Any) -> Any:
 
 
 # ω + log ω = z: dω = ω/(1 + ω)·dz
-@elementwise(
-    special("wrightomega"),
-    _wrightomega_partial,
-)
+@scipy_function(_wrightomega_partial)
 def wrightomega(z: ArrayLike, /) -> Array:
     """Function of Wright, which inverts w + log w.
 

@@ -11,7 +11,7 @@ import numpy as np
 from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.select import mask, where
-from gradtape.ops.special.common import of_scipy
+from gradtape.ops.special.common import raised, scipy_function
 from gradtape.ops.special.entropy import xlog1py, xlogy
 from gradtape.ops.special.gamma import digamma_step, polygamma
 from gradtape.ops.special.incomplete_gamma import sloped
@@ -83,12 +83,8 @@ def _slope_by_x(ct: Any, _out: Any, a: Any, b: Any, x: Any, orders: tuple[int, i
 _betainc_slope: Callable[..., Any] = elementwise_op(
     "betainc_slope",
     beta_slope,
-    lambda ct, _out, a, b, x, orders: (
-        ct * _betainc_slope(a, b, x, orders=(orders[0] + 1, orders[1]))
-    ),
-    lambda ct, _out, a, b, x, orders: (
-        ct * _betainc_slope(a, b, x, orders=(orders[0], orders[1] + 1))
-    ),
+    lambda ct, _out, a, b, x, orders: ct * _betainc_slope(a, b, x, orders=raised(orders, 0)),
+    lambda ct, _out, a, b, x, orders: ct * _betainc_slope(a, b, x, orders=raised(orders, 1)),
     _slope_by_x,
 )
 by_a = functools.partial(_betainc_slope, orders=(1, 0))
@@ -99,8 +95,7 @@ by_b = functools.partial(_betainc_slope, orders=(0, 1))
 
 
 # dI = ∂I/∂a·da + ∂I/∂b·db + xᵃ⁻¹·(1 − x)ᵇ⁻¹/B(a, b)·dx
-@elementwise(
-    of_scipy("betainc"),
+@scipy_function(
     lambda ct, _out, a, b, x: ct * by_a(a, b, x),
     lambda ct, _out, a, b, x: ct * by_b(a, b, x),
     lambda ct, _out, a, b, x: sloped(ct, beta_density(a, b, x)),
@@ -114,8 +109,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 # One minus the above
-@elementwise(
-    of_scipy("betaincc"),
+@scipy_function(
     lambda ct, _out, a, b, x: -ct * by_a(a, b, x),
     lambda ct, _out, a, b, x: -ct * by_b(a, b, x),
     lambda ct, _out, a, b, x: -sloped(ct, beta_density(a, b, x)),
@@ -143,8 +137,7 @@ def _inverse_by_b(ct: Any, out: Any, a: Any, b: Any, _y: Any) -> Any:
 
 
 # x with I(a, b, x) = y: dx = (dy − ∂I/∂a·da − ∂I/∂b·db)/p(a, b, x)
-@elementwise(
-    of_scipy("betaincinv"),
+@scipy_function(
     _inverse_by_a,
     _inverse_by_b,
     lambda ct, out, a, b, _y: ct / beta_density(a, b, out),
@@ -158,8 +151,7 @@ def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 # x with 1 − I(a, b, x) = y: the same with −dy
-@elementwise(
-    of_scipy("betainccinv"),
+@scipy_function(
     _inverse_by_a,
     _inverse_by_b,
     lambda ct, out, a, b, _y: -ct / beta_density(a, b, out),

@@ -12,7 +12,7 @@ from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import log
 from gradtape.ops.select import mask, where
-from gradtape.ops.special.common import of_scipy, operand, promoted, whole_part
+from gradtape.ops.special.common import operand, promoted, scipy_function, whole_part
 from gradtape.ops.special.entropy import xlogy
 from gradtape.ops.special.gamma import digamma, polygamma
 from gradtape.ops.special.quadrature import gamma_slope, in_blocks
@@ -85,8 +85,7 @@ _gammainc_slope: Callable[..., Any] = elementwise_op(
 
 
 # dP = ∂P/∂a·da + xᵃ⁻¹·e⁻ˣ/Γ(a)·dx
-@elementwise(
-    of_scipy("gammainc"),
+@scipy_function(
     lambda ct, _out, a, x: ct * _gammainc_slope(a, x, order=1),
     lambda ct, _out, a, x: sloped(ct, gamma_density(a, x)),
 )
@@ -99,8 +98,7 @@ def gammainc(a: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 # Q = 1 − P
-@elementwise(
-    of_scipy("gammaincc"),
+@scipy_function(
     lambda ct, _out, a, x: -ct * _gammainc_slope(a, x, order=1),
     lambda ct, _out, a, x: -sloped(ct, gamma_density(a, x)),
 )
@@ -119,11 +117,7 @@ def _inverse_by_a(ct: Any, out: Any, a: Any, _y: Any) -> Any:
 
 
 # x with P(a, x) = y: dx = (dy − ∂P/∂a·da)/p(a, x)
-@elementwise(
-    of_scipy("gammaincinv"),
-    _inverse_by_a,
-    lambda ct, out, a, _y: ct / gamma_density(a, out),
-)
+@scipy_function(_inverse_by_a, lambda ct, out, a, _y: ct / gamma_density(a, out))
 def gammaincinv(a: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `gammainc` in its second argument.
 
@@ -133,11 +127,7 @@ def gammaincinv(a: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 # x with Q(a, x) = y: dx = −(dy + ∂P/∂a·da)/p(a, x)
-@elementwise(
-    of_scipy("gammainccinv"),
-    _inverse_by_a,
-    lambda ct, out, a, _y: -ct / gamma_density(a, out),
-)
+@scipy_function(_inverse_by_a, lambda ct, out, a, _y: -ct / gamma_density(a, out))
 def gammainccinv(a: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `gammaincc` in its second argument.
 

@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.core.define import elementwise, elementwise_op
-from gradtape.ops.erf import special
 from gradtape.ops.exponential import exp, log
 from gradtape.ops.select import where
-from gradtape.ops.special.common import in_parameter, of_scipy, series
+from gradtape.ops.special.common import scipy_function, series
 from gradtape.ops.special.elementary import exprel
 from gradtape.ops.trigonometric import cos, cosh, sin, sinc, sinh
 from gradtape.typing import Array, ArrayLike
@@ -31,16 +29,13 @@ def _sici_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 
 
 # d(Si, Ci) = (sin x/x, cos x/x)·dx
-_sici = elementwise_op("sici", of_scipy("sici"), _sici_slopes, outputs=2)
-
-
+@scipy_function(_sici_slopes, outputs=2)
 def sici(x: ArrayLike, /) -> tuple[Array, Array]:
     """Sine and cosine integrals.
 
     >>> gt.special.sici(np.array([1.0]))
     (array([0.94608307]), array([0.33740392]))
     """
-    return _sici(x)  # type: ignore[no-any-return]
 
 
 def _shichi_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
@@ -51,16 +46,13 @@ def _shichi_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 
 
 # d(Shi, Chi) = (sinh x/x, cosh x/x)·dx
-_shichi = elementwise_op("shichi", of_scipy("shichi"), _shichi_slopes, outputs=2)
-
-
+@scipy_function(_shichi_slopes, outputs=2)
 def shichi(x: ArrayLike, /) -> tuple[Array, Array]:
     """Hyperbolic sine and cosine integrals.
 
     >>> gt.special.shichi(np.array([1.0]))
     (array([1.05725088]), array([0.83786694]))
     """
-    return _shichi(x)  # type: ignore[no-any-return]
 
 
 def _fresnel_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
@@ -69,16 +61,13 @@ def _fresnel_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 
 
 # d(S, C) = (sin(πx²/2), cos(πx²/2))·dx
-_fresnel = elementwise_op("fresnel", of_scipy("fresnel"), _fresnel_slopes, outputs=2)
-
-
+@scipy_function(_fresnel_slopes, outputs=2)
 def fresnel(x: ArrayLike, /) -> tuple[Array, Array]:
     """Integrals of Fresnel, (S, C).
 
     >>> gt.special.fresnel(np.array([1.0]))
     (array([0.43825915]), array([0.7798934]))
     """
-    return _fresnel(x)  # type: ignore[no-any-return]
 
 
 # ---- exponential integrals ----------------------------------------------------------------------
@@ -90,7 +79,7 @@ def _expi_partial(ct: Any, _out: Any, x: Any) -> Any:
 
 
 # d Ei = eˣ/x·dx
-@elementwise(special("expi"), _expi_partial)
+@scipy_function(_expi_partial)
 def expi(x: ArrayLike, /) -> Array:
     """Exponential integral Ei.
 
@@ -100,7 +89,7 @@ def expi(x: ArrayLike, /) -> Array:
 
 
 # d E₁ = −e⁻ˣ/x·dx
-@elementwise(special("exp1"), lambda ct, _out, x: -ct * (exp(-x) / x))
+@scipy_function(lambda ct, _out, x: -ct * (exp(-x) / x))
 def exp1(x: ArrayLike, /) -> Array:
     """Exponential integral E1.
 
@@ -116,11 +105,7 @@ def _expn_partial(ct: Any, out: Any, n: Any, x: Any) -> Any:
 
 
 # d E_n = −E_{n−1}·dx, and E₀ = e⁻ˣ/x
-@elementwise(
-    of_scipy("expn"),
-    in_parameter("expn", "its order"),
-    _expn_partial,
-)
+@scipy_function("its order", _expn_partial)
 def expn(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Exponential integral of integer order `n`; the derivative is in `x`.
 
@@ -141,7 +126,7 @@ def _spence_partial(ct: Any, _out: Any, z: Any) -> Any:
 
 
 # d Li₂(1 − z) = log z/(1 − z)·dz
-@elementwise(special("spence"), _spence_partial)
+@scipy_function(_spence_partial)
 def spence(z: ArrayLike, /) -> Array:
     """Function of Spence, the dilogarithm of 1 - z.
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.core.define import elementwise
-from gradtape.ops.erf import special
 from gradtape.ops.select import where
+from gradtape.ops.special.common import scipy_function
 from gradtape.typing import Array, ArrayLike
 
 
@@ -23,10 +22,7 @@ def _over(slope: Any, x: Any, at_zero: float) -> Any:
 # ---- the first kind -----------------------------------------------------------------------------
 
 
-@elementwise(
-    special("ber"),
-    lambda ct, _out, x: ct * berp(x),  # type: ignore[has-type]
-)
+@scipy_function(lambda ct, _out, x: ct * berp(x))  # type: ignore[has-type]
 def ber(x: ArrayLike, /) -> Array:
     """Function of Kelvin ber, the real part of J0 at x·exp(3πi/4).
 
@@ -35,10 +31,7 @@ def ber(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(
-    special("bei"),
-    lambda ct, _out, x: ct * beip(x),  # type: ignore[has-type]
-)
+@scipy_function(lambda ct, _out, x: ct * beip(x))  # type: ignore[has-type]
 def bei(x: ArrayLike, /) -> Array:
     """Function of Kelvin bei, the imaginary part of J0 at x·exp(3πi/4).
 
@@ -48,10 +41,7 @@ def bei(x: ArrayLike, /) -> Array:
 
 
 # ber″ = −ber′/x − bei
-@elementwise(
-    special("berp"),
-    lambda ct, out, x: -ct * (_over(out, x, 0.0) + bei(x)),
-)
+@scipy_function(lambda ct, out, x: -ct * (_over(out, x, 0.0) + bei(x)))
 def berp(x: ArrayLike, /) -> Array:
     """Derivative of `ber`.
 
@@ -61,10 +51,7 @@ def berp(x: ArrayLike, /) -> Array:
 
 
 # bei″ = −bei′/x + ber
-@elementwise(
-    special("beip"),
-    lambda ct, out, x: ct * (ber(x) - _over(out, x, 0.5)),
-)
+@scipy_function(lambda ct, out, x: ct * (ber(x) - _over(out, x, 0.5)))
 def beip(x: ArrayLike, /) -> Array:
     """Derivative of `bei`.
 
@@ -76,10 +63,7 @@ def beip(x: ArrayLike, /) -> Array:
 # ---- the second kind ----------------------------------------------------------------------------
 
 
-@elementwise(
-    special("ker"),
-    lambda ct, _out, x: ct * kerp(x),  # type: ignore[has-type]
-)
+@scipy_function(lambda ct, _out, x: ct * kerp(x))  # type: ignore[has-type]
 def ker(x: ArrayLike, /) -> Array:
     """Function of Kelvin ker, the real part of K0 at x·exp(πi/4).
 
@@ -88,10 +72,7 @@ def ker(x: ArrayLike, /) -> Array:
     """
 
 
-@elementwise(
-    special("kei"),
-    lambda ct, _out, x: ct * keip(x),  # type: ignore[has-type]
-)
+@scipy_function(lambda ct, _out, x: ct * keip(x))  # type: ignore[has-type]
 def kei(x: ArrayLike, /) -> Array:
     """Function of Kelvin kei, the imaginary part of K0 at x·exp(πi/4).
 
@@ -101,10 +82,7 @@ def kei(x: ArrayLike, /) -> Array:
 
 
 # ker″ = −ker′/x − kei
-@elementwise(
-    special("kerp"),
-    lambda ct, out, x: -ct * (out / x + kei(x)),
-)
+@scipy_function(lambda ct, out, x: -ct * (out / x + kei(x)))
 def kerp(x: ArrayLike, /) -> Array:
     """Derivative of `ker`.
 
@@ -114,10 +92,7 @@ def kerp(x: ArrayLike, /) -> Array:
 
 
 # kei″ = −kei′/x + ker
-@elementwise(
-    special("keip"),
-    lambda ct, out, x: ct * (ker(x) - out / x),
-)
+@scipy_function(lambda ct, out, x: ct * (ker(x) - out / x))
 def keip(x: ArrayLike, /) -> Array:
     """Derivative of `kei`.
 

@@ -14,6 +14,7 @@ from typing import Any
 from gradtape.core.define import elementwise_op
 from gradtape.ops.exponential import log, log1p
 from gradtape.ops.select import where
+from gradtape.ops.special.common import raised
 from gradtape.ops.special.gamma import betaln, lgamma
 from gradtape.ops.special.incomplete_gamma import gammainc, gammaincc
 from gradtape.ops.special.quadrature import beta_tail, gamma_tail
@@ -26,10 +27,10 @@ gamma_integral: Callable[..., Any] = elementwise_op(
     "gamma_tail",
     gamma_tail,
     lambda ct, _out, a, x, upper, powers: (
-        ct * gamma_integral(a, x, upper=upper, powers=(powers[0] + 1, powers[1]))
+        ct * gamma_integral(a, x, upper=upper, powers=raised(powers, 0))
     ),
     lambda ct, _out, a, x, upper, powers: (
-        -ct * gamma_integral(a, x, upper=upper, powers=(powers[0], powers[1] + 1))
+        -ct * gamma_integral(a, x, upper=upper, powers=raised(powers, 1))
     ),
 )
 
@@ -48,12 +49,8 @@ def _beta_tail_by_x(ct: Any, _out: Any, a: Any, b: Any, x: Any, powers: Any) -> 
 beta_integral: Callable[..., Any] = elementwise_op(
     "beta_tail",
     beta_tail,
-    lambda ct, _out, a, b, x, powers: (
-        ct * beta_integral(a, b, x, powers=(powers[0] + 1, powers[1], powers[2]))
-    ),
-    lambda ct, _out, a, b, x, powers: (
-        ct * beta_integral(a, b, x, powers=(powers[0], powers[1] + 1, powers[2]))
-    ),
+    lambda ct, _out, a, b, x, powers: ct * beta_integral(a, b, x, powers=raised(powers, 0)),
+    lambda ct, _out, a, b, x, powers: ct * beta_integral(a, b, x, powers=raised(powers, 1)),
     _beta_tail_by_x,
 )
 

@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise
 from gradtape.ops.arithmetic import sign
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import maximum, minimum, where
-from gradtape.ops.special.common import doubled, of_scipy
+from gradtape.ops.special.common import doubled, scipy_function
 from gradtape.typing import Array, ArrayLike
 
 
@@ -21,8 +20,7 @@ def _huber_element(delta: Any, r: Any) -> Any:
 
 
 # huber = r²/2 for |r| ≤ δ, else δ·(|r| − δ/2): dr is clipped to ±δ; dδ is |r| − δ outside
-@elementwise(
-    of_scipy("huber"),
+@scipy_function(
     lambda ct, _out, delta, r: ct * where(delta < 0, math.nan, maximum(abs(r) - delta, 0)),
     lambda ct, _out, delta, r: ct * where(delta < 0, math.nan, maximum(minimum(r, delta), -delta)),
     lower=doubled("huber", _huber_element),
@@ -59,11 +57,7 @@ def _pseudo_huber_by_r(ct: Any, _out: Any, delta: Any, r: Any) -> Any:
 
 
 # d δ²·(√ − 1) = r/√·dr + (2δ·(√ − 1) − r²/(δ·√))·dδ with √ = √(1 + (r/δ)²)
-@elementwise(
-    of_scipy("pseudo_huber"),
-    _pseudo_huber_by_delta,
-    _pseudo_huber_by_r,
-)
+@scipy_function(_pseudo_huber_by_delta, _pseudo_huber_by_r)
 def pseudo_huber(delta: ArrayLike, r: ArrayLike, /) -> Array:
     """Smooth form of the loss of Huber.
 

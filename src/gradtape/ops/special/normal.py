@@ -6,12 +6,11 @@ import math
 from typing import Any
 
 from gradtape.core import scalar
-from gradtape.core.define import elementwise
 from gradtape.ops.cast import imag
-from gradtape.ops.erf import erf, ndtr, special
+from gradtape.ops.erf import erf, ndtr
 from gradtape.ops.exponential import exp
 from gradtape.ops.select import where
-from gradtape.ops.special.common import of_scipy, promoted, series
+from gradtape.ops.special.common import promoted, scipy_function, series
 from gradtape.ops.special.faddeeva import FAR as FAR_IN_PLANE, wofz_derivative
 from gradtape.typing import Array, ArrayLike
 
@@ -38,7 +37,7 @@ def _erfcx_partial(ct: Any, out: Any, x: Any) -> Any:
 
 
 # d exp(x²)·erfc(x) = (2x·erfcx(x) − 2/√π)·dx
-@elementwise(special("erfcx"), _erfcx_partial, lower=scalar.erfcx)
+@scipy_function(_erfcx_partial, lower=scalar.erfcx)
 def erfcx(x: ArrayLike, /) -> Array:
     """Complementary error function times exp(x²), which neither overflows nor vanishes.
 
@@ -48,10 +47,7 @@ def erfcx(x: ArrayLike, /) -> Array:
 
 
 # d erfi x = 2/√π·exp(x²)·dx
-@elementwise(
-    special("erfi"),
-    lambda ct, _out, x: ct * (2.0 / _ROOT_PI * exp(x * x)),
-)
+@scipy_function(lambda ct, _out, x: ct * (2.0 / _ROOT_PI * exp(x * x)))
 def erfi(x: ArrayLike, /) -> Array:
     """Error function of an imaginary argument, -i·erf(i·x).
 
@@ -77,7 +73,7 @@ def _dawsn_partial(ct: Any, out: Any, x: Any) -> Any:
 
 
 # d F(x) = (1 − 2x·F(x))·dx
-@elementwise(special("dawsn"), _dawsn_partial)
+@scipy_function(_dawsn_partial)
 def dawsn(x: ArrayLike, /) -> Array:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x.
 
@@ -90,11 +86,7 @@ def dawsn(x: ArrayLike, /) -> Array:
 
 
 # y = erfc⁻¹(x): dy = −√π/2·exp(y²)·dx
-@elementwise(
-    special("erfcinv"),
-    lambda ct, out, _x: -ct * (_ROOT_PI / 2.0 * exp(out * out)),
-    lower=scalar.erfcinv,
-)
+@scipy_function(lambda ct, out, _x: -ct * (_ROOT_PI / 2.0 * exp(out * out)), lower=scalar.erfcinv)
 def erfcinv(x: ArrayLike, /) -> Array:
     """Inverse of the complementary error function, for arguments from 0 to 2.
 
@@ -104,11 +96,7 @@ def erfcinv(x: ArrayLike, /) -> Array:
 
 
 # y = Φ⁻¹(p): dy = √(2π)·exp(y²/2)·dp
-@elementwise(
-    special("ndtri"),
-    lambda ct, out, _p: ct * (_ROOT_2_PI * exp(0.5 * out * out)),
-    lower=scalar.ndtri,
-)
+@scipy_function(lambda ct, out, _p: ct * (_ROOT_2_PI * exp(0.5 * out * out)), lower=scalar.ndtri)
 def ndtri(p: ArrayLike, /) -> Array:
     """Quantile of the standard normal distribution.
 
@@ -156,11 +144,7 @@ def normal_ratio(x: Any) -> Any:
 
 
 # d log Φ(x) = φ(x)/Φ(x)·dx
-@elementwise(
-    special("log_ndtr"),
-    lambda ct, _out, x: ct * normal_ratio(x),
-    lower=scalar.log_ndtr,
-)
+@scipy_function(lambda ct, _out, x: ct * normal_ratio(x), lower=scalar.log_ndtr)
 def log_ndtr(x: ArrayLike, /) -> Array:
     """Logarithm of the standard normal distribution function, exact in both tails.
 
@@ -170,10 +154,7 @@ def log_ndtr(x: ArrayLike, /) -> Array:
 
 
 # x = Φ⁻¹(eʸ): dx = Φ(x)/φ(x)·dy
-@elementwise(
-    special("ndtri_exp"),
-    lambda ct, out, _y: ct / normal_ratio(out),
-)
+@scipy_function(lambda ct, out, _y: ct / normal_ratio(out))
 def ndtri_exp(y: ArrayLike, /) -> Array:
     """Inverse of `log_ndtr`.
 
@@ -195,11 +176,7 @@ def _owens_by_a(ct: Any, _out: Any, h: Any, a: Any) -> Any:
 
 
 # dT = −φ(h)·erf(a·h/√2)/2·dh + exp(−h²·(1 + a²)/2)/(2π·(1 + a²))·da
-@elementwise(
-    of_scipy("owens_t"),
-    _owens_by_h,
-    _owens_by_a,
-)
+@scipy_function(_owens_by_h, _owens_by_a)
 def owens_t(h: ArrayLike, a: ArrayLike, /) -> Array:
     """Owen's T function: the probability of X > h and 0 < Y < a·X for two normal variables.
 

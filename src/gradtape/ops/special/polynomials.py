@@ -6,16 +6,19 @@ polynomials of Hermite it need not be whole, nor positive, as in SciPy.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.define import elementwise
 from gradtape.ops.cast import astype
-from gradtape.ops.special.common import in_parameter, of_scipy, operand
+from gradtape.ops.special.common import operand, scipy_function
 from gradtape.ops.special.gamma import binom
 from gradtape.typing import Array, ArrayLike
+
+# Degrees are passed unchanged: SciPy has other formulas for integers.
+_polynomial = functools.partial(scipy_function, whole=(0,))
 
 
 def _lower(n: Any) -> Any:
@@ -29,11 +32,8 @@ def _mirrored(n: Any, total: int) -> Any:
 
 
 # d P_n^(α,β) = ½·(n + α + β + 1)·P_{n−1}^(α+1,β+1)·dx
-@elementwise(
-    of_scipy("eval_jacobi", whole=(0,)),
-    in_parameter("eval_jacobi", "its degree"),
-    in_parameter("eval_jacobi", "its parameters"),
-    in_parameter("eval_jacobi", "its parameters"),
+@_polynomial(
+    "its degree and parameters",
     lambda ct, _out, n, alpha, beta, x: (
         ct
         * (n != 0)
@@ -55,11 +55,7 @@ def _legendre_partial(ct: Any, _out: Any, n: Any, x: Any) -> Any:
 
 
 # d P_n = C_{n−1}^(3/2)·dx
-@elementwise(
-    of_scipy("eval_legendre", whole=(0,)),
-    in_parameter("eval_legendre", "its degree"),
-    _legendre_partial,
-)
+@_polynomial("its degree", _legendre_partial)
 def eval_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Legendre.
 
@@ -69,10 +65,8 @@ def eval_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 # d C_n^(α) = 2α·C_{n−1}^(α+1)·dx
-@elementwise(
-    of_scipy("eval_gegenbauer", whole=(0,)),
-    in_parameter("eval_gegenbauer", "its degree"),
-    in_parameter("eval_gegenbauer", "its parameter"),
+@_polynomial(
+    "its degree and parameter",
     lambda ct, _out, n, alpha, x: (
         ct * (n != 0) * (2.0 * alpha) * eval_gegenbauer(_lower(n), alpha + 1, x)  # type: ignore[has-type]
     ),
@@ -94,11 +88,7 @@ def _chebyu_partial(ct: Any, _out: Any, n: Any, x: Any) -> Any:
 
 
 # d U_n = 2·C_{n−1}^(2)·dx
-@elementwise(
-    of_scipy("eval_chebyu", whole=(0,)),
-    in_parameter("eval_chebyu", "its degree"),
-    _chebyu_partial,
-)
+@_polynomial("its degree", _chebyu_partial)
 def eval_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the second kind.
 
@@ -108,11 +98,7 @@ def eval_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 # d T_n = n·U_{n−1}·dx, and T_{−n} = T_n
-@elementwise(
-    of_scipy("eval_chebyt", whole=(0,)),
-    in_parameter("eval_chebyt", "its degree"),
-    lambda ct, _out, n, x: ct * (abs(n) * eval_chebyu(_lower(abs(n)), x)),
-)
+@_polynomial("its degree", lambda ct, _out, n, x: ct * (abs(n) * eval_chebyu(_lower(abs(n)), x)))
 def eval_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the first kind.
 
@@ -122,13 +108,9 @@ def eval_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 # d L_n^(α) = −L_{n−1}^(α+1)·dx
-@elementwise(
-    of_scipy("eval_genlaguerre", whole=(0,)),
-    in_parameter("eval_genlaguerre", "its degree"),
-    in_parameter("eval_genlaguerre", "its parameter"),
-    lambda ct, _out, n, alpha, x: (
-        -ct * (n != 0) * eval_genlaguerre(_lower(n), alpha + 1, x)  # type: ignore[has-type]
-    ),
+@_polynomial(
+    "its degree and parameter",
+    lambda ct, _out, n, alpha, x: -ct * (n != 0) * eval_genlaguerre(_lower(n), alpha + 1, x),  # type: ignore[has-type]
 )
 def eval_genlaguerre(n: ArrayLike, alpha: ArrayLike, x: ArrayLike, /) -> Array:
     """Generalized polynomial of Laguerre.
@@ -148,11 +130,7 @@ def eval_laguerre(n: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 # d H_n = 2n·H_{n−1}·dx
-@elementwise(
-    of_scipy("eval_hermite", whole=(0,)),
-    in_parameter("eval_hermite", "its degree"),
-    lambda ct, _out, n, x: ct * (2.0 * n * eval_hermite(_lower(n), x)),  # type: ignore[has-type]
-)
+@_polynomial("its degree", lambda ct, _out, n, x: ct * (2.0 * n * eval_hermite(_lower(n), x)))  # type: ignore[has-type]
 def eval_hermite(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Hermite, as physicists define it; the degree is an integer.
 
@@ -162,11 +140,7 @@ def eval_hermite(n: ArrayLike, x: ArrayLike, /) -> Array:
 
 
 # d He_n = n·He_{n−1}·dx
-@elementwise(
-    of_scipy("eval_hermitenorm", whole=(0,)),
-    in_parameter("eval_hermitenorm", "its degree"),
-    lambda ct, _out, n, x: ct * (n * eval_hermitenorm(_lower(n), x)),  # type: ignore[has-type]
-)
+@_polynomial("its degree", lambda ct, _out, n, x: ct * (n * eval_hermitenorm(_lower(n), x)))  # type: ignore[has-type]
 def eval_hermitenorm(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Hermite, as statisticians define it; the degree is an integer.
 

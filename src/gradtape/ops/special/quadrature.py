@@ -41,10 +41,12 @@ _BLOCK = 1024
 _TINY = 1e-300
 
 
-@functools.cache
-def gauss_rule() -> tuple[Any, Any]:
+_legendre = functools.cache(np.polynomial.legendre.leggauss)
+
+
+def gauss_rule(xp: Any) -> tuple[Any, Any]:
     """Points and weights on [0, 1] for ∫ f(s) ds with s², so that points gather at 0."""
-    points, weights = np.polynomial.legendre.leggauss(_POINTS)
+    points, weights = map(xp.asarray, _legendre(_POINTS))
     points = 0.5 * (points + 1.0)
     return points * points, weights * points
 
@@ -104,7 +106,7 @@ def _gamma_factors(xp: Any, a: Any, x: Any, order: int) -> Callable[[Any], list[
 def _gamma_integral(xp: Any, a: Any, x: Any, order: int) -> Any:
     """∫₀ˣ p·qₙ dt as the integral over the side of x away from the mean a."""
     below = x < a
-    points, weights = (xp.asarray(part) for part in gauss_rule())
+    points, weights = gauss_rule(xp)
     reach = _gamma_reach(xp, a, x, below)
     z = xp.where(below, -reach, reach)[:, None] * points
     # With t = x·exp(z): log of tᵃ·e⁻ᵗ over that at x
@@ -159,17 +161,15 @@ def _beta_slope(xp: Any, a: Any, b: Any, x: Any, y: Any, i: int, j: int) -> Any:
     raise_b = (b < 1) & ~below
     if i == 0 and raise_a.any():
         out = xp.empty_like(a)
-        p, q, u, v = (value[raise_a] for value in (a, b, x, y))
-        out[raise_a] = _beta_slope_small(xp, p, q, u, v, j)
-        p, q, u, v = (value[~raise_a] for value in (a, b, x, y))
-        raised = raise_a[~raise_a], raise_b[~raise_a]
-        out[~raise_a] = _beta_slope_raised(xp, p, q, u, v, *raised, i, j)
+        out[raise_a] = _beta_slope_small(xp, *(value[raise_a] for value in (a, b, x, y)), j=j)
+        others = (value[~raise_a] for value in (a, b, x, y, raise_a, raise_b))
+        out[~raise_a] = _beta_slope_raised(xp, *others, i=i, j=j)
         return out
-    return _beta_slope_raised(xp, a, b, x, y, raise_a, raise_b, i, j)
+    return _beta_slope_raised(xp, a, b, x, y, raise_a, raise_b, i=i, j=j)
 
 
 def _beta_slope_raised(
-    xp: Any, a: Any, b: Any, x: Any, y: Any, raise_a: Any, raise_b: Any, i: int, j: int
+    xp: Any, a: Any, b: Any, x: Any, y: Any, raise_a: Any, raise_b: Any, *, i: int, j: int
 ) -> Any:
     weight = beta_weight(xp, a, b, x, y)
     by_a = weight / a * _BetaFactors(xp, a, b, x, y, (1, 0)).factor(i, j)
@@ -180,7 +180,7 @@ def _beta_slope_raised(
     return terms + _beta_integral(xp, a, b + raise_b, x, y, i, j)
 
 
-def _beta_slope_small(xp: Any, a: Any, b: Any, x: Any, y: Any, j: int) -> Any:
+def _beta_slope_small(xp: Any, a: Any, b: Any, x: Any, y: Any, *, j: int) -> Any:
     """∂ʲI/∂bʲ for small a, where I is nearly constant in b and the terms above would cancel.
 
     Of I = J/B with J = ∫₀ˣ tᵃ⁻¹·(1 − t)ᵇ⁻¹ dt, each factor is differentiated by itself.
@@ -188,7 +188,7 @@ def _beta_slope_small(xp: Any, a: Any, b: Any, x: Any, y: Any, j: int) -> Any:
     factors = _BetaFactors(xp, a, b, x, y, (0, 0))
     factors.at_b = xp.where(factors.small, factors._step(0), factors.at_b - xp.log1p(-x))
     reach = _beta_reach(xp, a + 1, b, x, y, xp.full(a.shape, True))
-    points, weights = (xp.asarray(part) for part in gauss_rule())
+    points, weights = gauss_rule(xp)
     t = x[:, None] * xp.exp(-reach[:, None] * points)
     # dt = −t·dw: each power of log (1 − t) takes the place of a factor t.
     density = xp.exp(-a[:, None] * reach[:, None] * points + (b - 1)[:, None] * xp.log1p(-t))
@@ -202,16 +202,13 @@ def _beta_slope_small(xp: Any, a: Any, b: Any, x: Any, y: Any, j: int) -> Any:
 
 def mixed_factor(i: int, j: int, logs: Callable[[int, int], Any]) -> Any:
     """(∂ⁱ⁺ʲf/∂aⁱ∂bʲ)/f, given the derivatives `logs(k, n)` of log f; see `derivative_factors`."""
-    if i == j == 0:
-        return 1.0
     if i == 0:
-        parts = [(math.comb(j - 1, n), (0, n + 1), (0, j - 1 - n)) for n in range(j)]
-    else:
-        parts = [
-            (math.comb(i - 1, k) * math.comb(j, n), (k + 1, n), (i - 1 - k, j - n))
-            for k in range(i)
-            for n in range(j + 1)
-        ]
+        return mixed_factor(j, 0, lambda k, n: logs(n, k)) if j else 1.0
+    parts = (
+        (math.comb(i - 1, k) * math.comb(j, n), (k + 1, n), (i - 1 - k, j - n))
+        for k in range(i)
+        for n in range(j + 1)
+    )
     return sum(count * logs(*one) * mixed_factor(*rest, logs) for count, one, rest in parts)
 
 
@@ -264,7 +261,7 @@ class _BetaFactors:
 def _beta_integral(xp: Any, a: Any, b: Any, x: Any, y: Any, i: int, j: int) -> Any:
     """The integral over the side of x away from the mean a/(a + b)."""
     below = a * y > b * x
-    points, weights = (xp.asarray(part) for part in gauss_rule())
+    points, weights = gauss_rule(xp)
     reach = _beta_reach(xp, a, b, x, y, below)
     z = xp.where(below, -reach, reach)[:, None] * points
     # With t/(1 − t) = x/y·exp(z): log of tᵃ·(1 − t)ᵇ over that at x
@@ -315,7 +312,7 @@ def gamma_tail(xp: Any, a: Any, x: Any, upper: bool, powers: tuple[int, int]) ->
         asked = x == x
         out = xp.ones_like(x)
         a, x = a[asked], x[asked]
-        points, weights = (xp.asarray(part) for part in gauss_rule())
+        points, weights = gauss_rule(xp)
         reach = _gamma_reach(xp, a, x, xp.full(a.shape, not upper))
         z = (reach if upper else -reach)[:, None] * points
         change = (a - x)[:, None] * z - x[:, None] * expm1_minus(xp, z)
@@ -337,7 +334,7 @@ def beta_tail(xp: Any, a: Any, b: Any, x: Any, powers: tuple[int, int, int]) -> 
         asked = x == x
         out = xp.ones_like(x)
         a, b, x = a[asked], b[asked], x[asked]
-        points, weights = (xp.asarray(part) for part in gauss_rule())
+        points, weights = gauss_rule(xp)
         reach = _beta_reach(xp, a, b, x, 1 - x, xp.full(a.shape, True))
         z = -reach[:, None] * points
         grown = xp.expm1(z)

@@ -7,12 +7,13 @@ leave few digits. Here the large parts cancel on paper (by Stirling's formula), 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape.ops.erf import scipy_special
+from gradtape.ops.special.common import series
 
 # From here on asymptotic series are exact in double precision.
 _LARGE = 20.0
@@ -26,25 +27,18 @@ _REMAINDER = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 
 _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
-def _horner(coefficients: Sequence[float], x: Any) -> Any:
-    total = coefficients[-1] + 0.0 * x
-    for coefficient in reversed(coefficients[:-1]):
-        total = total * x + coefficient
-    return total
-
-
 def stirling_remainder(xp: Any, a: Any) -> Any:
     """Log Γ(a) − (a − ½)·log a + a − ½·log 2π, for a > 0."""
     direct = scipy_special(xp).gammaln(a) - (a - 0.5) * xp.log(a) + a - _HALF_LOG_2_PI
     big = xp.maximum(a, _LARGE)
-    return xp.where(a < _LARGE, direct, _horner(_REMAINDER, 1 / (big * big)) / big)
+    return xp.where(a < _LARGE, direct, series(_REMAINDER, 1 / (big * big)) / big)
 
 
 def digamma_minus_log(xp: Any, a: Any) -> Any:
     """ψ(a) − log a, for a > 0."""
     big = xp.maximum(a, _LARGE)
     inverse = 1 / (big * big)
-    far = -0.5 / big - inverse * _horner(_DIGAMMA, inverse)
+    far = -0.5 / big - inverse * series(_DIGAMMA, inverse)
     return xp.where(a < _LARGE, scipy_special(xp).digamma(a) - xp.log(a), far)
 
 
@@ -62,16 +56,16 @@ def log1p_minus(xp: Any, delta: Any, log1p: Any) -> Any:
     # log(1 + δ) = 2·artanh r with r = δ/(2 + δ), and 2·r − δ = −δ·r
     r = small / (2.0 + small)
     square = r * r
-    series = _horner([1.0 / (2 * k + 3) for k in range(12)], square)
-    return xp.where(near, r * (2.0 * square * series - small), log1p - delta)
+    terms = series([1.0 / (2 * k + 3) for k in range(12)], square)
+    return xp.where(near, r * (2.0 * square * terms - small), log1p - delta)
 
 
 def expm1_minus(xp: Any, w: Any) -> Any:
     """exp(w) − 1 − w."""
     near = abs(w) < 0.5
     small = xp.where(near, w, 0.0)
-    series = _horner([1.0 / math.factorial(k + 2) for k in range(15)], small)
-    return xp.where(near, small * small * series, xp.expm1(w) - w)
+    terms = series([1.0 / math.factorial(k + 2) for k in range(15)], small)
+    return xp.where(near, small * small * terms, xp.expm1(w) - w)
 
 
 def gamma_weight(xp: Any, a: Any, x: Any) -> Any:
@@ -145,7 +139,7 @@ def _cotangent_derivative(order: int, sine: Any, cosine: Any) -> Any:
     q = np.polynomial.Polynomial([-1.0])
     for _ in range(order - 1):
         q = -(q * [0.0, 2.0] + q.deriv() * [1.0, 0.0, 1.0])
-    return math.pi ** (order + 1) * _horner(q.coef.tolist(), cosine / sine) / (sine * sine)
+    return math.pi ** (order + 1) * series(q.coef.tolist(), cosine / sine) / (sine * sine)
 
 
 def polygamma_step(xp: Any, order: int, x: Any, step: Any) -> Any:
@@ -173,11 +167,11 @@ def polygamma_difference(xp: Any, order: int, x: Any, step: Any) -> Any:
         change = -math.pi * sign * xp.sin(math.pi * turned) / (sine * moved)
         change = xp.where(pole, xp.copysign(math.inf, change), change)
     else:
-        slopes = (
+        after, before = (
             _cotangent_derivative(order, *_sine_and_cosine(xp, v - xp.rint(v)))
             for v in (there, here)
         )
-        change = next(slopes) - next(slopes)
+        change = after - before
     mirrored = (-1.0) ** order * found
     return xp.where(low, mirrored - xp.where(apart, change, 0.0), found)
 

@@ -11,7 +11,7 @@ import numpy as np
 from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import log1p
 from gradtape.ops.select import where
-from gradtape.ops.special.common import of_scipy, series
+from gradtape.ops.special.common import scipy_function, series
 from gradtape.ops.special.gamma import digamma_step, polygamma
 from gradtape.ops.special.quadrature import beta_slope, gauss_rule, in_blocks
 from gradtape.ops.special.stirling import derivative_factors, stirling_remainder
@@ -56,12 +56,6 @@ def _relative_slope(df: Any, t: Any, excess: Any) -> Any:
     return 0.5 * (excess + w / (df * (1 + w)) - _bend(w))
 
 
-def _log_slope(df: Any, t: Any) -> Any:
-    """Log (1 + t²/ν)⁻¹ − ψ(ν/2) + ψ(ν/2 + 1/2)."""
-    half = 0.5 * df
-    return digamma_step(half, 0.5) - log1p(t * t / df)
-
-
 def _density_by_df(ct: Any, out: Any, df: Any, t: Any) -> Any:
     half = 0.5 * df
     large = half > _LARGE
@@ -102,7 +96,7 @@ def _slope_factor(df: Any, t: Any, order: int) -> Any:
 
     def logs(k: int) -> Any:
         if k == 1:
-            return _log_slope(df, t)
+            return digamma_step(half, 0.5) - log1p(t * t / df)
         return polygamma(k - 1, half + 0.5) - polygamma(k - 1, half)
 
     return t_density(df, t) * derivative_factors(order, logs)[order]
@@ -125,7 +119,7 @@ _MANY, _TURN = 50.0, 1.55
 
 def _direct_slope(xp: Any, df: Any, t: Any) -> Any:
     """∂F/∂ν as the integral of ∂f/∂ν, for large ν: of one sign, on the side of t where it is."""
-    points, weights = (xp.asarray(part) for part in gauss_rule())
+    points, weights = gauss_rule(xp)
     size, w = abs(t), t * t / df
     inside = size < _TURN
     # Outwards, by log τ/|t|, until f has fallen by exp(−50)
@@ -166,8 +160,7 @@ _stdtr_by_df: Callable[..., Any] = elementwise_op(
 
 
 # dF = f·dt + ∂F/∂ν·dν
-@elementwise(
-    of_scipy("stdtr"),
+@scipy_function(
     lambda ct, _out, df, t: ct * _stdtr_by_df(df, t),
     lambda ct, _out, df, t: ct * t_density(df, t),
 )
@@ -180,8 +173,7 @@ def stdtr(df: ArrayLike, t: ArrayLike, /) -> Array:
 
 
 # t with F(ν, t) = p: dt = (dp − ∂F/∂ν·dν)/f
-@elementwise(
-    of_scipy("stdtrit"),
+@scipy_function(
     lambda ct, out, df, _p: -ct * (_stdtr_by_df(df, out) / t_density(df, out)),
     lambda ct, out, df, _p: ct / t_density(df, out),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,18 +18,35 @@ from gradtape.ops.exponential import log, sqrt
 from gradtape.ops.inspection import result_type
 from gradtape.ops.select import where
 from gradtape.ops.special.common import typed
-from gradtape.typing import Array
+from gradtape.typing import Array, ArrayLike
 
 Formula = Callable[..., Any]
 # Bounds of a support: numbers, or functions of the shape parameters.
 Bounds = tuple[float | Formula, float | Formula]
 
 
-class Distribution:
+class Named:
+    """A distribution of `gt.stats`; a method that it lacks raises an error with advice."""
+
+    name: str = ""  # in `scipy.stats`
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise MissingNameError(
+                name, lambda name: advice.DISTRIBUTIONS.get(name), f"gt.stats.{self.name}"
+            )
+
+
+def all_positive(*shapes: Any) -> Any:
+    """Whether all of the shape parameters are positive."""
+    return functools.reduce(operator.and_, (shape > 0 for shape in shapes))
+
+
+class Distribution(Named):
     """A distribution, called with its shapes, then `loc` and, if it is continuous, `scale`.
 
     Attributes:
-        name: Its name in `scipy.stats`.
         shapes: The names of its shape parameters.
     """
 
@@ -39,7 +57,7 @@ class Distribution:
         name: str,
         shapes: Sequence[str],
         support: Bounds,
-        valid: Formula | None,
+        valid: Formula,
         formulas: dict[str, Formula | float],
     ) -> None:
         self.name = name
@@ -56,14 +74,51 @@ class Distribution:
         """
         return Frozen(self, self._parameters("the distribution", args, kwds))
 
-    if not TYPE_CHECKING:
+    # ---- tails -------------------------------------------------------------------------------
 
-        def __getattr__(self, name: str) -> Any:
-            raise MissingNameError(
-                name,
-                lambda name: advice.DISTRIBUTIONS.get(name),
-                f"gt.stats.{self.__dict__.get('name')}",
-            )
+    def cdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """The probability of at most `x`.
+
+        >>> gt.stats.uniform.cdf(np.array([-1.0, 0.25, 2.0]))
+        array([0.  , 0.25, 1.  ])
+        >>> gt.stats.bernoulli.cdf(np.array([0, 1]), 0.25)
+        array([0.75, 1.  ])
+        """
+        return self._tail("cdf", (0.0, 1.0), x, args, kwds)
+
+    def sf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """The probability of more than `x`, exact where it is small.
+
+        >>> gt.stats.uniform.sf(np.array([-1.0, 0.25, 2.0]))
+        array([1.  , 0.75, 0.  ])
+        >>> gt.stats.bernoulli.sf(np.array([0, 1]), 0.25)
+        array([0.25, 0.  ])
+        """
+        return self._tail("sf", (1.0, 0.0), x, args, kwds)
+
+    def logcdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """Logarithm of the probability of at most `x`, also where that underflows.
+
+        >>> gt.stats.norm.logcdf(np.array([-100.0]))
+        array([-5005.52420869])
+        >>> gt.stats.bernoulli.logcdf(np.array([0]), 0.25)
+        array([-0.28768207])
+        """
+        return self._tail("logcdf", (-math.inf, 0.0), x, args, kwds)
+
+    def logsf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+        """Logarithm of the probability of more than `x`, also where that underflows.
+
+        >>> gt.stats.expon.logsf(np.array([1000.0]))
+        array([-1000.])
+        >>> gt.stats.bernoulli.logsf(np.array([0]), 0.5)
+        array([-0.69314718])
+        """
+        return self._tail("logsf", (0.0, -math.inf), x, args, kwds)
+
+    def _tail(self, name: str, ends: tuple[float, float], x: Any, args: Any, kwds: Any) -> Any:
+        """A tail by its formula; `ends` are its values below the support, and above."""
+        raise NotImplementedError
 
     # ---- moments -----------------------------------------------------------------------------
 
@@ -101,9 +156,7 @@ class Distribution:
 
     def _moment(self, name: str, args: Any, kwds: dict[str, Any], place: Formula) -> Any:
         """A moment: its formula of the shapes, then `place` for the effect of loc and scale."""
-        found = self._parameters(name, args, kwds)
-        dtype = result_dtype(self.name, *found.values())
-        shapes = self._shapes_of(found, dtype)
+        found, shapes, dtype = self._arguments(name, args, kwds)
         formula, loc, scale = self._formula(name), found["loc"], found.get("scale", 1.0)
         value = place(formula(*shapes) if callable(formula) else formula, loc, scale)
         known = as_array(loc == loc) & as_array(scale > 0)
@@ -111,9 +164,16 @@ class Distribution:
 
     # ---- parameters and formulas -------------------------------------------------------------
 
-    def _shapes_of(self, found: dict[str, Any], dtype: np.dtype[Any]) -> list[Any]:
-        """The shape parameters; Python numbers as arrays, so that division by 0 does not raise."""
-        return typed(dtype, *(found[shape] for shape in self.shapes))
+    def _arguments(
+        self, method: str, args: Any, kwds: dict[str, Any], *points: Any
+    ) -> tuple[dict[str, Any], list[Any], np.dtype[Any]]:
+        """Parameters by name, the shapes among them, and the dtype of a result at some points.
+
+        Shapes that are Python numbers become arrays, so that division by 0 does not raise.
+        """
+        found = self._parameters(method, args, kwds)
+        dtype = result_dtype(self.name, *points, *found.values())
+        return found, typed(dtype, *(found[shape] for shape in self.shapes)), dtype
 
     def _bounds(self, shapes: list[Any]) -> tuple[Any, Any]:
         low, high = (bound(*shapes) if callable(bound) else bound for bound in self._support)
@@ -121,9 +181,9 @@ class Distribution:
 
     def _result(self, value: Any, known: Any, shapes: list[Any], dtype: np.dtype[Any]) -> Any:
         """The value where it is known, and NaN for invalid parameters."""
-        if self._valid is not None:
+        if shapes:
             known = known & self._valid(*shapes)
-        return unboxed(astype(where(known, value, math.nan), dtype, copy=False))
+        return known_or_nan(known, value, dtype)
 
     def _parameters(self, method: str, args: Any, kwds: dict[str, Any]) -> dict[str, Any]:
         names = (*self.shapes, *self.defaults)
@@ -133,7 +193,7 @@ class Distribution:
         missing = [name for name in self.shapes if name not in found]
         if len(args) > len(names) or twice or unknown or missing:
             raise ArgumentError(
-                f"{self.name}: {method} got with {len(args)} parameters by position and "
+                f"{self.name}: {method} got {len(args)} parameters by position and "
                 f"{', '.join(kwds) or 'none'} by name, expected {', '.join(names)}"
             )
         return {name: weak_or_array(value) for name, value in found.items()}
@@ -180,6 +240,7 @@ def result_dtype(name: str, *values: Any) -> np.dtype[Any]:
     return dtype
 
 
-def unboxed(value: Any) -> Any:
-    """A result without axes as a number, as NumPy's functions return it."""
-    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+def known_or_nan(known: Any, value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value of this dtype where it is known, and NaN elsewhere; without axes a number."""
+    out = astype(where(known, value, math.nan), dtype, copy=False)
+    return out[()] if isinstance(out, np.ndarray) and out.ndim == 0 else out

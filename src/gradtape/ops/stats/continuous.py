@@ -13,7 +13,7 @@ from gradtape.ops.select import where
 from gradtape.ops.special.common import series
 from gradtape.ops.special.elementary import logit
 from gradtape.ops.special.gamma import gamma as gamma_of, lgamma
-from gradtape.ops.stats.density import Continuous
+from gradtape.ops.stats.density import Continuous, reflected
 from gradtape.ops.stats.tails import (
     VANISHED,
     capped,
@@ -29,14 +29,6 @@ EULER_GAMMA = 0.5772156649015329
 POSITIVE = (0.0, math.inf)
 
 
-def all_positive(*shapes: Any) -> Any:
-    """Whether all of the shape parameters are positive."""
-    known: Any = True
-    for shape in shapes:
-        known = (shape > 0) & known
-    return known
-
-
 def finite_above(least: float, shape: Any, moment: Callable[[Any], Any]) -> Any:
     """A moment that is infinite unless a shape parameter is greater than a number."""
     finite = shape > least
@@ -48,7 +40,6 @@ def finite_above(least: float, shape: Any, moment: Callable[[Any], Any]) -> Any:
 uniform = Continuous(
     "uniform",
     support=(0.0, 1.0),
-    inside=0.5,
     powers=(lambda: 0.0, None),
     logpdf=lambda z: 0.0 * z,
     pdf=lambda z: 1.0 + 0.0 * z,
@@ -66,7 +57,6 @@ uniform = Continuous(
 expon = Continuous(
     "expon",
     support=POSITIVE,
-    inside=1.0,
     powers=(lambda: 0.0, None),
     logpdf=lambda z: -z,
     pdf=lambda z: exp(-z),
@@ -84,7 +74,6 @@ expon = Continuous(
 rayleigh = Continuous(
     "rayleigh",
     support=POSITIVE,
-    inside=1.0,
     powers=(lambda: 1.0, None),
     logpdf=lambda z: -0.5 * (z * z),
     pdf=lambda z: z * exp(-0.5 * (z * z)),
@@ -120,8 +109,6 @@ weibull_min = Continuous(
     "weibull_min",
     ("c",),
     support=POSITIVE,
-    inside=1.0,
-    valid=all_positive,
     powers=(lambda c: c - 1, None),
     logpdf=lambda z, c: log(c) - power(z, c),
     cdf=lambda z, c: one_minus_exp(power(z, c)),
@@ -144,8 +131,6 @@ pareto = Continuous(
     "pareto",
     ("b",),
     support=(1.0, math.inf),
-    inside=2.0,
-    valid=all_positive,
     logpdf=lambda z, b: log(b) - (b + 1) * log(z),
     cdf=lambda z, b: one_minus_exp(b * log(z)),
     sf=lambda z, b: exp(-b * log(z)),
@@ -180,12 +165,10 @@ def _cauchy_log_tail(z: Any) -> Any:
 
 cauchy = Continuous(
     "cauchy",
+    symmetric=True,
     logpdf=lambda z: -LOG_PI - log1p_square(z),
-    cdf=lambda z: arctan2(1.0, -z) / math.pi,
     sf=lambda z: arctan2(1.0, z) / math.pi,
-    logcdf=lambda z: _cauchy_log_tail(-z),
     logsf=_cauchy_log_tail,
-    ppf=lambda q: -_cauchy_tail_quantile(q),
     isf=_cauchy_tail_quantile,
     mean=math.nan,
     var=math.nan,
@@ -214,13 +197,11 @@ def _laplace_quantile(q: Any) -> Any:
 
 laplace = Continuous(
     "laplace",
+    symmetric=True,
     logpdf=lambda z: -absolute(z) - LOG_2,
-    cdf=lambda z: _laplace_tail(-z),
     sf=_laplace_tail,
-    logcdf=lambda z: _laplace_log_tail(-z),
     logsf=_laplace_log_tail,
     ppf=_laplace_quantile,
-    isf=lambda q: -_laplace_quantile(q),
     mean=0.0,
     var=2.0,
     entropy=1 + LOG_2,
@@ -242,13 +223,11 @@ def _logistic_log_tail(z: Any) -> Any:
 
 logistic = Continuous(
     "logistic",
+    symmetric=True,
     logpdf=lambda z: _logistic_log_tail(z) + _logistic_log_tail(-z),
     cdf=_logistic_tail,
-    sf=lambda z: _logistic_tail(-z),
     logcdf=_logistic_log_tail,
-    logsf=lambda z: _logistic_log_tail(-z),
     ppf=logit,
-    isf=lambda q: -logit(q),
     mean=0.0,
     var=math.pi**2 / 3,
     entropy=2.0,
@@ -262,42 +241,24 @@ def _gumbel_density(w: Any) -> Any:
     return where(gone, 0.0, exp(w - exp(w)))
 
 
-def _gumbel_tail(w: Any) -> Any:
-    """1 − exp(−eʷ)."""
-    return one_minus_exp(exp(capped(w)))
-
-
 def _gumbel_log_tail(w: Any) -> Any:
+    """log(1 − exp(−eʷ))."""
     w = capped(w)
     return log_one_minus_exp(exp(w), w)
 
 
-gumbel_r = Continuous(
-    "gumbel_r",
-    logpdf=lambda z: -z - exp(-z),
-    pdf=lambda z: _gumbel_density(-z),
-    cdf=lambda z: exp(-exp(capped(-z))),
-    sf=lambda z: _gumbel_tail(-z),
-    logcdf=lambda z: -exp(-z),
-    logsf=lambda z: _gumbel_log_tail(-z),
-    ppf=lambda q: -log(-log(q)),
-    isf=lambda q: -log(-log1p(-q)),
-    mean=EULER_GAMMA,
-    var=math.pi**2 / 6,
-    entropy=1 + EULER_GAMMA,
-)
-
-gumbel_l = Continuous(
-    "gumbel_l",
-    logpdf=lambda z: z - exp(z),
-    pdf=_gumbel_density,
-    cdf=_gumbel_tail,
-    sf=lambda z: exp(-exp(capped(z))),
-    logcdf=_gumbel_log_tail,
-    logsf=lambda z: -exp(z),
-    ppf=lambda q: log(-log1p(-q)),
-    isf=lambda q: log(-log(q)),
-    mean=-EULER_GAMMA,
-    var=math.pi**2 / 6,
-    entropy=1 + EULER_GAMMA,
-)
+_GUMBEL: dict[str, Any] = {
+    "logpdf": lambda z: z - exp(z),
+    "pdf": _gumbel_density,
+    "cdf": lambda z: one_minus_exp(exp(capped(z))),
+    "sf": lambda z: exp(-exp(capped(z))),
+    "logcdf": _gumbel_log_tail,
+    "logsf": lambda z: -exp(z),
+    "ppf": lambda q: log(-log1p(-q)),
+    "isf": lambda q: log(-log(q)),
+    "mean": -EULER_GAMMA,
+    "var": math.pi**2 / 6,
+    "entropy": 1 + EULER_GAMMA,
+}
+gumbel_l = Continuous("gumbel_l", **_GUMBEL)
+gumbel_r = Continuous("gumbel_r", **reflected(_GUMBEL))

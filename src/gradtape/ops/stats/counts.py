@@ -13,7 +13,7 @@ from gradtape.ops.cast import stop_gradient
 from gradtape.ops.exponential import exp
 from gradtape.ops.rounding import floor
 from gradtape.ops.select import where
-from gradtape.ops.stats.base import Bounds, Distribution, Formula, result_dtype
+from gradtape.ops.stats.base import Bounds, Distribution, Formula
 from gradtape.ops.stats.tails import FLAT, power_of_zero
 from gradtape.typing import Array, ArrayLike
 
@@ -80,45 +80,14 @@ class Discrete(Distribution):
         # is evaluated with 1/2 for the last parameter, which makes the factors, elsewhere.
         *others, p = at.shapes
         zeros = [base == 0 for base, _, _ in self._vanishing(at.safe, *at.shapes)]
-        value = exp(self._formula("logpmf")(at.safe, *others, where(_any_of(zeros), 0.5, p)))
+        some_zero = functools.reduce(operator.or_, zeros)
+        value = exp(self._formula("logpmf")(at.safe, *others, where(some_zero, 0.5, p)))
         for i, zero in enumerate(zeros):
             base, exponent, rest = self._vanishing(at.safe, *others, where(zero, p, 0.5))[i]
             # The rest may overflow where the power is 0 in any case.
             rest = exp(where(zero & (exponent <= FLAT), rest, 0.0))
             value = where(zero, power_of_zero(base, exponent, zero) * rest, value)
         return self._at(at, where(at.inside, value, 0.0))
-
-    def cdf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
-        """The probability of at most `k`.
-
-        >>> gt.stats.bernoulli.cdf(np.array([0, 1]), 0.25)
-        array([0.75, 1.  ])
-        """
-        return self._tail("cdf", (0.0, 1.0), k, args, kwds)
-
-    def sf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
-        """The probability of more than `k`.
-
-        >>> gt.stats.bernoulli.sf(np.array([0, 1]), 0.25)
-        array([0.25, 0.  ])
-        """
-        return self._tail("sf", (1.0, 0.0), k, args, kwds)
-
-    def logcdf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
-        """Logarithm of the probability of at most `k`.
-
-        >>> gt.stats.bernoulli.logcdf(np.array([0]), 0.25)
-        array([-0.28768207])
-        """
-        return self._tail("logcdf", (-math.inf, 0.0), k, args, kwds)
-
-    def logsf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
-        """Logarithm of the probability of more than `k`.
-
-        >>> gt.stats.bernoulli.logsf(np.array([0]), 0.5)
-        array([-0.69314718])
-        """
-        return self._tail("logsf", (0.0, -math.inf), k, args, kwds)
 
     def _tail(self, name: str, ends: tuple[float, float], k: Any, args: Any, kwds: Any) -> Any:
         at = self._count(name, k, args, kwds)
@@ -129,10 +98,8 @@ class Discrete(Distribution):
         return self._at(at, where(inside, value, where(whole < low, *ends)))
 
     def _count(self, name: str, k: Any, args: Any, kwds: Any) -> _Count:
-        found = self._parameters(name, args, kwds)
         k = weak_or_array(k)
-        dtype = result_dtype(self.name, k, *found.values())
-        shapes = self._shapes_of(found, dtype)
+        found, shapes, dtype = self._arguments(name, args, kwds, k)
         count = stop_gradient(as_array(k - found["loc"]))
         low, high = self._bounds(shapes)
         inside = (count >= low) & (count <= high) & (count == floor(count))
@@ -141,8 +108,3 @@ class Discrete(Distribution):
     def _at(self, at: _Count, value: Any) -> Any:
         """The result of a method: a value where the count and the parameters are known."""
         return self._result(value, at.k == at.k, at.shapes, at.dtype)
-
-
-def _any_of(conditions: Sequence[Any]) -> Any:
-    """Whether one of some conditions holds, element by element."""
-    return functools.reduce(operator.or_, conditions)

@@ -4,6 +4,8 @@ A distribution is defined for loc 0 and scale 1, by formulas that hold inside of
 Outside of it, formulas are evaluated at some point inside, and the result is not used: so there is
 no NaN, and the gradient there is 0.
 
+Unless a distribution says otherwise, its shape parameters have to be positive.
+
 Where a density begins like a power of z, at z = 0, that power is given separately. Its logarithm is
 then k·(log(x − loc) − log scale), so that its derivative by the scale is right where z is 0, too.
 """
@@ -21,8 +23,7 @@ from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import exp, log
 from gradtape.ops.select import where
 from gradtape.ops.special.entropy import xlog1py, xlogy
-from gradtape.ops.special.log_tails import log_of
-from gradtape.ops.stats.base import Bounds, Distribution, Formula, result_dtype
+from gradtape.ops.stats.base import Bounds, Distribution, Formula, all_positive
 from gradtape.ops.stats.tails import FLAT, exp_minus
 from gradtape.typing import Array, ArrayLike
 
@@ -58,14 +59,17 @@ class Continuous(Distribution):
         shapes: Sequence[str] = (),
         *,
         support: Bounds = (-math.inf, math.inf),
-        inside: float | Formula = 0.0,
         open_below: bool = False,
-        valid: Formula | None = None,
+        symmetric: bool = False,
+        valid: Formula = all_positive,
         powers: tuple[Formula, Formula | None] | None = None,
         **formulas: Formula | float,
     ) -> None:
+        if symmetric:  # around 0
+            formulas = {**reflected(formulas), **formulas}
         super().__init__(name, shapes, support, valid, formulas)
-        self._inside = inside
+        # A point of the support, if that does not depend on the shapes.
+        self._inside: Any = None if any(map(callable, support)) else float(between(*support))
         # Whether formulas do not hold at the lower bound itself.
         self._open_below = open_below
         # Of a support that begins at 0: the powers of z and of 1 − z that the density has beside
@@ -136,55 +140,15 @@ class Continuous(Distribution):
         far = exp_minus(-self._log_density(z, log_z, at.shapes))
         return where(by_power, near, where(flat, 0.0, far))
 
-    # ---- tails -------------------------------------------------------------------------------
-
-    def cdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
-        """The probability of at most `x`.
-
-        >>> gt.stats.uniform.cdf(np.array([-1.0, 0.25, 2.0]))
-        array([0.  , 0.25, 1.  ])
-        """
-        return self._tail("cdf", (0.0, 1.0), x, args, kwds)
-
-    def sf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
-        """The probability of more than `x`, exact where it is small.
-
-        >>> gt.stats.uniform.sf(np.array([-1.0, 0.25, 2.0]))
-        array([1.  , 0.75, 0.  ])
-        """
-        return self._tail("sf", (1.0, 0.0), x, args, kwds)
-
-    def logcdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
-        """Logarithm of the probability of at most `x`, also where that underflows.
-
-        >>> gt.stats.norm.logcdf(np.array([-100.0]))
-        array([-5005.52420869])
-        """
-        return self._tail("logcdf", (-math.inf, 0.0), x, args, kwds)
-
-    def logsf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
-        """Logarithm of the probability of more than `x`, also where that underflows.
-
-        >>> gt.stats.expon.logsf(np.array([1000.0]))
-        array([-1000.])
-        """
-        return self._tail("logsf", (0.0, -math.inf), x, args, kwds)
+    # ---- tails and quantiles -----------------------------------------------------------------
 
     def _tail(self, name: str, ends: tuple[float, float], x: Any, args: Any, kwds: Any) -> Any:
         at = self._point(name, x, args, kwds)
         low, _ = self._bounds(at.shapes)
-        if name in self._formulas:
-            with_log = self._powers is not None and name.startswith("log")
-            place = (at.safe, at.log_safe) if with_log else (at.safe,)
-            value = self._formula(name)(*place, *at.shapes)
-        elif name.startswith("log"):
-            names = ("cdf", "sf") if name == "logcdf" else ("sf", "cdf")
-            value = log_of(*(self._formula(each)(at.safe, *at.shapes) for each in names))
-        else:
-            value = self._formula(name)(at.safe, *at.shapes)
+        with_log = self._powers is not None and name.startswith("log")
+        place = (at.safe, at.log_safe) if with_log else (at.safe,)
+        value = self._formula(name)(*place, *at.shapes)
         return self._at(at, where(at.inside, value, where(at.z <= low, *ends)))
-
-    # ---- quantiles ---------------------------------------------------------------------------
 
     def ppf(self, q: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """The quantile: where `cdf` is `q`.
@@ -203,13 +167,10 @@ class Continuous(Distribution):
         return self._quantile("isf", q, args, kwds)
 
     def _quantile(self, name: str, q: Any, args: Any, kwds: Any) -> Any:
-        found = self._parameters(name, args, kwds)
-        q, scale = weak_or_array(q), found["scale"]
-        dtype = result_dtype(self.name, q, *found.values())
-        shapes = self._shapes_of(found, dtype)
-        inside = as_array((q >= 0) & (q <= 1))
-        value = self._formula(name)(where(inside, q, 0.5), *shapes)
-        value = found["loc"] + scale * value
+        q = weak_or_array(q)
+        found, shapes, dtype = self._arguments(name, args, kwds, q)
+        inside, scale = as_array((q >= 0) & (q <= 1)), found["scale"]
+        value = found["loc"] + scale * self._formula(name)(where(inside, q, 0.5), *shapes)
         return self._result(value, inside & as_array(scale > 0), shapes, dtype)
 
     def median(self, *args: Any, **kwds: Any) -> Array:
@@ -233,10 +194,9 @@ class Continuous(Distribution):
 
     def _point(self, name: str, x: Any, args: Any, kwds: Any) -> _Point:
         """The argument at place 0 and scale 1, and the parameters."""
-        found = self._parameters(name, args, kwds)
-        x, loc, scale = weak_or_array(x), found["loc"], found["scale"]
-        dtype = result_dtype(self.name, x, *found.values())
-        shapes = self._shapes_of(found, dtype)
+        x = weak_or_array(x)
+        found, shapes, dtype = self._arguments(name, args, kwds, x)
+        loc, scale = found["loc"], found["scale"]
         # Infinities stay: their quotient by a scale has no derivative in it.
         finite = isfinite(x)
         near = (x if finite else 0.0) if isinstance(x, int | float) else where(finite, x, 0)
@@ -245,10 +205,10 @@ class Continuous(Distribution):
         z = where(finite, away / self._width(name, away, shapes, scale), far)
         known = (z == z) & as_array(scale > 0)
         safe, inside = self._into_support(z, away, shapes)
-        if self._powers is None or callable(self._inside):
-            return _Point(z, safe, None, inside, known, shapes, scale, dtype)
-        logs = _log_inside(away, inside) - _log_inside(scale, inside)
-        log_safe = where(inside, logs, math.log(self._inside))
+        log_safe = None
+        if self._powers is not None:
+            logs = _log_inside(away, inside) - _log_inside(scale, inside)
+            log_safe = where(inside, logs, math.log(self._inside))
         return _Point(z, safe, log_safe, inside, known, shapes, scale, dtype)
 
     def _width(self, name: str, away: Any, shapes: list[Any], scale: Any) -> Any:
@@ -268,12 +228,40 @@ class Continuous(Distribution):
         inside = (z > low if self._open_below else z >= low) & (z <= high) & isfinite(z)
         if self._powers is not None:
             inside = inside & (away >= 0)  # where that is too little below 0, z is −0.0
-        point = self._inside(*shapes) if callable(self._inside) else self._inside
-        return where(inside, z, stop_gradient(point) if callable(self._inside) else point), inside
+        point = stop_gradient(between(low, high)) if self._inside is None else self._inside
+        return where(inside, z, point), inside
 
     def _at(self, at: _Point, value: Any) -> Any:
         """The result of a method: a value where the argument and the parameters are known."""
         return self._result(value, at.known, at.shapes, at.dtype)
+
+
+def between(low: Any, high: Any) -> Any:
+    """A point between bounds; one or both may be infinite."""
+    below, above = low == -math.inf, high == math.inf
+    middle = 0.5 * (where(below, 0.0, low) + where(above, 0.0, high))
+    return where(below, where(above, 0.0, high - 1.0), where(above, low + 1.0, middle))
+
+
+_OPPOSITES = {"cdf": "sf", "logcdf": "logsf", "ppf": "isf"}
+_OPPOSITES |= {upper: lower for lower, upper in _OPPOSITES.items()}
+
+
+def reflected(formulas: dict[str, Any]) -> dict[str, Any]:
+    """The formulas of −X, given those of X: tails change places, and points their sign."""
+    return {
+        _OPPOSITES.get(name, name): _reflected(name, formula) for name, formula in formulas.items()
+    }
+
+
+def _reflected(name: str, formula: Any) -> Any:
+    if name in ("var", "entropy"):
+        return formula
+    if not callable(formula):
+        return -formula
+    if name in ("mean", "ppf", "isf"):
+        return lambda *args: -formula(*args)
+    return lambda z, *shapes: formula(-z, *shapes)
 
 
 def _log_inside(x: Any, inside: Any) -> Any:

@@ -20,7 +20,7 @@ from gradtape.ops.special.incomplete_gamma import (
 )
 from gradtape.ops.special.log_tails import log_betainc, log_gammainc, log_gammaincc
 from gradtape.ops.special.student import stdtr, stdtrit
-from gradtape.ops.stats.continuous import LOG_2, LOG_PI, POSITIVE, all_positive, finite_above
+from gradtape.ops.stats.continuous import LOG_2, LOG_PI, POSITIVE, finite_above
 from gradtape.ops.stats.density import Continuous
 from gradtape.ops.stats.normal_family import HALF_LOG_2_PI
 from gradtape.ops.stats.tails import log1p_square
@@ -47,8 +47,6 @@ gamma = Continuous(
     "gamma",
     ("a",),
     support=POSITIVE,
-    inside=1.0,
-    valid=all_positive,
     powers=(lambda a: a - 1, None),
     logpdf=lambda z, a: -z - lgamma(a),
     cdf=lambda z, a: gammainc(a, z),
@@ -66,8 +64,6 @@ chi2 = Continuous(
     "chi2",
     ("df",),
     support=POSITIVE,
-    inside=1.0,
-    valid=all_positive,
     powers=(lambda df: 0.5 * df - 1, None),
     logpdf=lambda z, df: -0.5 * z - lgamma(0.5 * df) - 0.5 * LOG_2 * df,
     cdf=lambda z, df: gammainc(0.5 * df, 0.5 * z),
@@ -85,9 +81,7 @@ invgamma = Continuous(
     "invgamma",
     ("a",),
     support=POSITIVE,
-    inside=1.0,
     open_below=True,
-    valid=all_positive,
     logpdf=lambda z, a: -(a + 1) * log(z) - lgamma(a) - 1 / z,
     cdf=lambda z, a: gammaincc(a, 1 / z),
     sf=lambda z, a: gammainc(a, 1 / z),
@@ -112,8 +106,6 @@ beta = Continuous(
     "beta",
     ("a", "b"),
     support=(0.0, 1.0),
-    inside=0.5,
-    valid=all_positive,
     powers=(lambda a, _b: a - 1, lambda _a, b: b - 1),
     logpdf=lambda z, a, b: 0.0 * z - betaln(a, b),
     cdf=lambda z, a, b: betainc(a, b, z),
@@ -170,14 +162,11 @@ def _t_entropy(df: Any) -> Any:
 t = Continuous(
     "t",
     ("df",),
-    valid=all_positive,
+    symmetric=True,
     logpdf=_t_logpdf,
     cdf=lambda z, df: stdtr(df, z),
-    sf=lambda z, df: stdtr(df, -z),
-    logcdf=lambda z, df: _t_log_tail(-z, df),
     logsf=_t_log_tail,
     ppf=_t_quantile,
-    isf=lambda q, df: -_t_quantile(q, df),
     mean=lambda df: where(df > 1, 0.0, math.inf),
     var=_t_var,
     entropy=_t_entropy,
@@ -218,8 +207,6 @@ f = Continuous(
     "f",
     ("dfn", "dfd"),
     support=POSITIVE,
-    inside=1.0,
-    valid=all_positive,
     powers=(lambda dfn, _dfd: 0.5 * dfn - 1, None),
     logpdf=_f_logpdf,
     cdf=lambda z, dfn, dfd: fdtr(dfn, dfd, z),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from gradtape import advice
-from gradtape.errors import MissingNameError, ShapeError, UnsupportedError
+from gradtape.errors import ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, weak_or_array
-from gradtape.ops.cast import astype, stop_gradient
+from gradtape.ops.cast import stop_gradient
+from gradtape.ops.checks import check_axes
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diag, diagonal
 from gradtape.ops.exponential import exp, log
@@ -24,29 +24,17 @@ from gradtape.ops.select import where
 from gradtape.ops.shape import reshape
 from gradtape.ops.special.entropy import xlogy
 from gradtape.ops.special.gamma import digamma, lgamma
-from gradtape.ops.stats.base import Frozen, result_dtype, unboxed
+from gradtape.ops.stats.base import Formula, Frozen, Named, known_or_nan, result_dtype
 from gradtape.ops.stats.gamma_family import gamma_entropy
 from gradtape.ops.stats.tails import FLAT, power_of_zero
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
 
 _LOG_2_PI = math.log(2.0 * math.pi)
+_SEVERAL = "take gt.vmap for several distributions"
 
 
-class _OfVectors:
-    """Distributions of vectors; a name that they lack raises an error with advice."""
-
-    name: ClassVar[str]
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            raise MissingNameError(
-                name, lambda name: advice.DISTRIBUTIONS.get(name), f"gt.stats.{self.name}"
-            )
-
-
-class MultivariateNormal(_OfVectors):
+class MultivariateNormal(Named):
     """The normal distribution of vectors, differentiable in all its arguments.
 
     >>> gt.stats.multivariate_normal.logpdf(np.zeros(2), np.zeros(2), np.eye(2))
@@ -99,7 +87,7 @@ class MultivariateNormal(_OfVectors):
         spread = sum_of(log(diagonal(root)))
         value = -0.5 * (square + size * _LOG_2_PI) - spread
         value = where(all_of(finite, axis=-1), value, -math.inf)
-        return _known(all_of(away == away, axis=-1), value, dtype)
+        return known_or_nan(all_of(away == away, axis=-1), value, dtype)
 
     def pdf(
         self,
@@ -132,7 +120,7 @@ class MultivariateNormal(_OfVectors):
         dtype = _dtype(self.name, mean, cov)
         _, _, cov, size = _normal_arguments(None, mean, cov)
         spread = sum_of(log(diagonal(cholesky(cov))))
-        return unboxed(astype(spread + 0.5 * size * (1 + _LOG_2_PI), dtype, copy=False))
+        return known_or_nan(True, spread + 0.5 * size * (1 + _LOG_2_PI), dtype)
 
 
 def _refuse_singular(allow_singular: bool) -> None:
@@ -145,11 +133,6 @@ def _refuse_singular(allow_singular: bool) -> None:
 
 def _dtype(name: str, *arguments: Any) -> Any:
     return result_dtype(name, *(weak_or_array(each) for each in arguments if each is not None))
-
-
-def _known(known: Any, value: Any, dtype: Any) -> Any:
-    """The result: NaN where something is not known."""
-    return unboxed(astype(where(known, value, math.nan), dtype, copy=False))
 
 
 def _normal_arguments(x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
@@ -177,13 +160,13 @@ def _normal_arguments(x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
     if x.shape[-1] != size or cov.shape != (size, size) or mean.shape not in ((), (size,)):
         raise ShapeError(
             f"multivariate_normal: got x of shape {x.shape}, a mean of shape {mean.shape} and a "
-            f"covariance of shape {cov.shape}, expected the same dimension in all of them; take "
-            "gt.vmap for several means or covariances"
+            f"covariance of shape {cov.shape}, expected the same dimension in all of them; "
+            f"{_SEVERAL}"
         )
     return x, mean, cov, size
 
 
-class Dirichlet(_OfVectors):
+class Dirichlet(Named):
     """The Dirichlet distribution, differentiable in all its arguments.
 
     >>> gt.stats.dirichlet.logpdf(np.array([0.2, 0.3, 0.5]), np.ones(3))
@@ -213,9 +196,7 @@ class Dirichlet(_OfVectors):
         >>> gt.stats.dirichlet.logpdf(np.array([0.2, 0.3]), np.array([1.0, 2.0, 3.0]))
         np.float64(1.5040773967762737)
         """
-        scale, powers, shares, inside, known = self._parts(x, alpha)
-        value = scale + sum_of(xlogy(powers, shares), axis=0)
-        return _known(known, where(inside, value, -math.inf), _dtype(self.name, x, alpha))
+        return self._at(x, alpha, _log_product_of_powers, -math.inf)
 
     def pdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
         """The density; arguments as of `logpdf`.
@@ -223,9 +204,7 @@ class Dirichlet(_OfVectors):
         >>> gt.stats.dirichlet.pdf(np.array([0.2, 0.3, 0.5]), np.ones(3))
         np.float64(2.0)
         """
-        scale, powers, shares, inside, known = self._parts(x, alpha)
-        value = _product_of_powers(shares, powers, scale, 0)
-        return _known(known, where(inside, value, 0.0), _dtype(self.name, x, alpha))
+        return self._at(x, alpha, _product_of_powers, 0.0)
 
     def mean(self, alpha: ArrayLike) -> Array:
         """The mean of each share.
@@ -234,7 +213,7 @@ class Dirichlet(_OfVectors):
         array([0.25, 0.75])
         """
         dtype, alpha = _dtype(self.name, alpha), self._parameters(alpha)
-        return _known(all_of(alpha > 0), alpha / sum_of(alpha), dtype)
+        return known_or_nan(all_of(alpha > 0), alpha / sum_of(alpha), dtype)
 
     def var(self, alpha: ArrayLike) -> Array:
         """The variance of each share.
@@ -245,7 +224,7 @@ class Dirichlet(_OfVectors):
         dtype, alpha = _dtype(self.name, alpha), self._parameters(alpha)
         total = sum_of(alpha)
         value = alpha / total * (1 - alpha / total) / (total + 1)
-        return _known(all_of(alpha > 0), value, dtype)
+        return known_or_nan(all_of(alpha > 0), value, dtype)
 
     def entropy(self, alpha: ArrayLike) -> Array:
         """The entropy in nats.
@@ -256,20 +235,17 @@ class Dirichlet(_OfVectors):
         dtype, alpha = _dtype(self.name, alpha), self._parameters(alpha)
         total, rest = sum_of(alpha), alpha.shape[0] - 1
         value = sum_of(gamma_entropy(alpha)) - gamma_entropy(total) - rest * digamma(total)
-        return _known(all_of(alpha > 0), value, dtype)
+        return known_or_nan(all_of(alpha > 0), value, dtype)
 
     @staticmethod
     def _parameters(alpha: Any) -> Any:
         alpha = as_array(alpha)
-        if alpha.ndim != 1:
-            raise ShapeError(
-                f"dirichlet: got alpha of shape {alpha.shape}, expected one axis; take gt.vmap for "
-                "several distributions"
-            )
+        check_axes("dirichlet", alpha, 1, what="alpha", instead=_SEVERAL)
         return alpha
 
-    def _parts(self, x: Any, alpha: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """Logarithm of the constant, powers, all shares; where they are valid, and all is known."""
+    def _at(self, x: Any, alpha: Any, formula: Formula, outside: float) -> Any:
+        """A formula of shares, powers and the logarithm of the constant; a number outside."""
+        dtype = _dtype(self.name, x, alpha)
         x, alpha = as_array(x), self._parameters(alpha)
         if x.ndim and x.shape[0] + 1 == alpha.shape[0]:
             x = concatenate([x, 1 - sum_of(x, axis=0, keepdims=True)])
@@ -282,7 +258,13 @@ class Dirichlet(_OfVectors):
         known = all_of(x == x, axis=0) & all_of(alpha > 0)
         powers = reshape(alpha - 1, (-1,) + (1,) * (x.ndim - 1))
         scale = lgamma(sum_of(alpha)) - sum_of(lgamma(alpha))
-        return scale, powers, where(inside, x, 0.5), inside, known
+        value = formula(where(inside, x, 0.5), powers, scale, 0)
+        return known_or_nan(known, where(inside, value, outside), dtype)
+
+
+def _log_product_of_powers(x: Any, powers: Any, log_scale: Any, axis: int) -> Any:
+    """The logarithm of exp(log_scale)·Π xᵢ^kᵢ."""
+    return log_scale + sum_of(xlogy(powers, x), axis=axis)
 
 
 def _product_of_powers(x: Any, powers: Any, log_scale: Any, axis: int) -> Any:
@@ -296,7 +278,7 @@ def _product_of_powers(x: Any, powers: Any, log_scale: Any, axis: int) -> Any:
     return prod(factors, axis=axis) * exp(where(some, total, 0.0))
 
 
-class Multinomial(_OfVectors):
+class Multinomial(Named):
     """The multinomial distribution, differentiable in its probabilities.
 
     >>> gt.stats.multinomial.logpmf(np.array([1, 1]), 2, np.array([0.5, 0.5]))
@@ -328,10 +310,7 @@ class Multinomial(_OfVectors):
         >>> gt.stats.multinomial.logpmf(np.array([1, 2]), 2, np.array([0.5, 0.5]))
         np.float64(-inf)
         """
-        dtype = _dtype(self.name, x, n, p)
-        counts, p, ways, inside, known = self._parts(x, n, p)
-        value = ways + sum_of(xlogy(counts, p), axis=-1)
-        return _known(known, where(inside, value, -math.inf), dtype)
+        return self._at(x, n, p, _log_product_of_powers, -math.inf)
 
     def pmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         """The probability of counts; arguments as of `logpmf`.
@@ -339,13 +318,11 @@ class Multinomial(_OfVectors):
         >>> gt.stats.multinomial.pmf(np.array([1, 1]), 2, np.array([0.5, 0.5]))
         np.float64(0.5)
         """
-        dtype = _dtype(self.name, x, n, p)
-        counts, p, ways, inside, known = self._parts(x, n, p)
-        return _known(known, where(inside, _product_of_powers(p, counts, ways, -1), 0.0), dtype)
+        return self._at(x, n, p, _product_of_powers, 0.0)
 
-    @staticmethod
-    def _parts(x: Any, n: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """Counts, probabilities, logarithm of the number of ways; where valid, and all is known."""
+    def _at(self, x: Any, n: Any, p: Any, formula: Formula, outside: float) -> Any:
+        """A formula of probabilities, counts and the logarithm of the number of ways."""
+        dtype = _dtype(self.name, x, n, p)
         x, p, n = stop_gradient(as_array(x)), as_array(p), as_array(n)
         if not x.ndim or x.shape[-1:] != p.shape[-1:]:
             raise ShapeError(
@@ -358,7 +335,8 @@ class Multinomial(_OfVectors):
         known = known & all_of(x == x, axis=-1)
         counts = where(x > 0, x, 0) * 1.0
         ways = lgamma(n + 1.0) - sum_of(lgamma(counts + 1.0), axis=-1)
-        return counts, p, ways, inside, known
+        value = formula(p, counts, ways, -1)
+        return known_or_nan(known, where(inside, value, outside), dtype)
 
 
 multivariate_normal = MultivariateNormal()

@@ -18,8 +18,8 @@ from gradtape.ops.special.bessel_fixed import i0e
 from gradtape.ops.special.common import series
 from gradtape.ops.special.elementary import cosm1
 from gradtape.ops.special.normal import log_ndtr, ndtri, ndtri_exp
-from gradtape.ops.stats.continuous import LOG_2, POSITIVE, all_positive
-from gradtape.ops.stats.density import Continuous
+from gradtape.ops.stats.continuous import LOG_2, POSITIVE
+from gradtape.ops.stats.density import Continuous, between
 from gradtape.ops.stats.tails import quiet_log
 from gradtape.ops.trigonometric import cosh
 
@@ -28,13 +28,11 @@ _ROOT_HALF = math.sqrt(0.5)
 
 norm = Continuous(
     "norm",
+    symmetric=True,
     logpdf=lambda z: -0.5 * (z * z) - HALF_LOG_2_PI,
     cdf=ndtr,
-    sf=lambda z: ndtr(-z),
     logcdf=log_ndtr,
-    logsf=lambda z: log_ndtr(-z),
     ppf=ndtri,
-    isf=lambda q: -ndtri(q),
     mean=0.0,
     var=1.0,
     entropy=HALF_LOG_2_PI + 0.5,
@@ -64,7 +62,6 @@ def _halfnorm_logsf(z: Any, _log_z: Any) -> Any:
 halfnorm = Continuous(
     "halfnorm",
     support=POSITIVE,
-    inside=1.0,
     powers=(lambda: 0.0, None),
     logpdf=lambda z: -0.5 * (z * z) - HALF_LOG_2_PI + LOG_2,
     pdf=lambda z: exp(-0.5 * (z * z)) * math.sqrt(2.0 / math.pi),
@@ -85,9 +82,7 @@ lognorm = Continuous(
     "lognorm",
     ("s",),
     support=POSITIVE,
-    inside=1.0,
     open_below=True,
-    valid=all_positive,
     logpdf=lambda z, s: -0.5 * (log(z) / s) ** 2 - log(s) - log(z) - HALF_LOG_2_PI,
     cdf=lambda z, s: ndtr(log(z) / s),
     sf=lambda z, s: ndtr(-log(z) / s),
@@ -208,7 +203,7 @@ def _truncated_quantile(below: Any, above: Any, a: Any, b: Any) -> Any:
     # A Newton step: next to a bound the tails of the whole are not exact enough.
     density = exp(-0.5 * (z * z) - HALF_LOG_2_PI - whole)
     some = isfinite(z) & (density > _LEAST_DENSITY)
-    near = where(some, z, _between(a, b))
+    near = where(some, z, between(a, b))
     away = where(below < 0.5, _share(a, near, whole) - below, above - _share(near, b, whole))
     step = where(some, away, 0.0) / where(some, density, 1.0)
     return _into(z - step, a, b)
@@ -225,7 +220,6 @@ truncnorm = Continuous(
     "truncnorm",
     ("a", "b"),
     support=(lambda a, _b: a, lambda _a, b: b),
-    inside=lambda a, b: _between(a, b),
     valid=lambda a, b: a < b,
     logpdf=lambda z, a, b: -0.5 * (z * z) - HALF_LOG_2_PI - _log_mass(a, b),
     cdf=functools.partial(_truncated_tail, upper=False),
@@ -235,10 +229,3 @@ truncnorm = Continuous(
     ppf=lambda q, a, b: _truncated_quantile(q, 1 - q, a, b),
     isf=lambda q, a, b: _truncated_quantile(1 - q, q, a, b),
 )
-
-
-def _between(a: Any, b: Any) -> Any:
-    """A point between bounds; one or both may be infinite."""
-    below, above = a == -math.inf, b == math.inf
-    middle = 0.5 * (where(below, 0.0, a) + where(above, 0.0, b))
-    return where(below, where(above, 0.0, b - 1.0), where(above, a + 1.0, middle))
