@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from gradtape.ops.arguments import normalize_axes, normalize_axis
 from gradtape.ops.ndimage.windows import (
     ALONG,
     FILTERS,
+    along_each,
     members,
     neighbours,
-    per_axis,
     real_floating,
     window_of,
 )
@@ -76,16 +77,13 @@ def _over(
            [1., 1.]])
     """
     x = real_floating(name, input)
-    chosen = normalize_axes(axes, len(x.shape), name)
     if footprint is not None or size is None:
+        chosen = normalize_axes(axes, len(x.shape), name)
         window = window_of(name, size, footprint, len(chosen))
         return _REDUCE[name[:7]](neighbours(name, x, window, chosen, mode, cval, origin), axis=0)
-    given = {"size": size, "mode": mode, "origin": origin}
-    options = (per_axis(name, what, value, len(chosen)) for what, value in given.items())
     # A box is one window along each axis after the other.
-    for axis, one, beyond, moved in zip(chosen, *options, strict=True):
-        x = _along(name, x, one, axis, mode=beyond, cval=cval, origin=moved)
-    return x
+    along_one = functools.partial(_along, name, cval=cval)
+    return along_each(name, x, axes, along_one, size=size, mode=mode, origin=origin)
 
 
 maximum_filter1d, minimum_filter1d = members(

@@ -22,24 +22,14 @@ from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
 
-def of_rank(found: Array, rank: int) -> Array:
-    """The element of some rank, from 0, along the first axis; the first and last are extremes.
-
-    Equal elements share the gradient if they are the smallest or largest, else one gets it.
-    """
-    count = found.shape[0]
-    if rank == 0:
-        return min_of(found, axis=0)
-    if rank == count - 1:
-        return max_of(found, axis=0)
-    return kthvalue(found, rank + 1, axis=0).values
-
-
 def _ranked(
     name: str, input: ArrayLike, rank_of: Callable[[int], int], size: Any, footprint: Any,
     mode: Any, cval: Any, origin: Any, axes: Axis,
 ) -> Array:  # fmt: skip
-    """The filter whose rank follows from the number of elements in a window."""
+    """The filter whose rank follows from the number of elements in a window.
+
+    Equal elements share the gradient if they are the smallest or largest, else one gets it.
+    """
     x = real_floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
     window = window_of(name, size, footprint, len(chosen))
@@ -47,7 +37,10 @@ def _ranked(
     rank = rank_of(count)
     if not 0 <= rank < count:
         raise ArgumentError(f"{name}: got a rank of {rank} for a window of {count} elements")
-    return of_rank(neighbours(name, x, window, chosen, mode, cval, origin), rank)
+    found = neighbours(name, x, window, chosen, mode, cval, origin)
+    if 0 < rank < count - 1:
+        return kthvalue(found, rank + 1, axis=0).values
+    return min_of(found, axis=0) if rank == 0 else max_of(found, axis=0)
 
 
 @options(FILTERS)

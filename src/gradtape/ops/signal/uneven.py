@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_choice
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
 from gradtape.ops.trigonometric import cos, sin
 from gradtape.typing import Array, ArrayLike
 
-_NORMALIZATIONS = {False: "power", True: "normalize"}
+_NORMALIZATIONS = {False: "power", True: "normalize", "power": "power", "normalize": "normalize"}
 
 
 def _vectors(*arrays: ArrayLike) -> list[Any]:
@@ -58,14 +59,8 @@ def lombscargle(
     >>> gt.signal.lombscargle(t, np.cos(np.pi / 4 * t), [np.pi / 4]).round(6)
     array([2.])
     """
-    kind = (
-        _NORMALIZATIONS.get(normalize, normalize) if not isinstance(normalize, str) else normalize
-    )
-    if kind not in ("power", "normalize", "amplitude"):
-        raise ArgumentError(
-            f"lombscargle: got normalize={normalize!r}, expected a bool, 'power', 'normalize' or "
-            "'amplitude'"
-        )
+    check_choice("lombscargle", (*_NORMALIZATIONS, "amplitude"), normalize=normalize)
+    kind = _NORMALIZATIONS.get(normalize, normalize)
     given = np.ones(as_array(y).shape) if weights is None else weights
     w, t, y, weights = _vectors(freqs, x, y, given)
     weights = weights / sum_of(weights)
