@@ -113,13 +113,10 @@ def map_coordinates(
     return _at("map_coordinates", x, places, order, mode, cval, prefilter)
 
 
-def _grid(shape: Sequence[int]) -> list[Any]:
+def _grid(shape: Sequence[int]) -> Sequence[Any]:
     """The index along each axis of every element, in arrays that broadcast."""
-    ndim = len(shape)
-    return [
-        np.arange(n, dtype=np.float64).reshape((n,) + (1,) * (ndim - axis - 1))
-        for axis, n in enumerate(shape)
-    ]
+    indices = (np.arange(n, dtype=np.float64) for n in shape)
+    return np.meshgrid(*indices, indexing="ij", sparse=True)
 
 
 def _stacked(rows: Sequence[Any], shape: Sequence[int]) -> Any:

@@ -44,8 +44,6 @@ def _multiplied(
         half = at == last and n >= 0
         f = np.arange(size) / max(n, 1) if half else np.fft.fftfreq(size)
         weights = factor(f, value)
-        if weights.dtype.kind == "c":
-            x = astype(x, complex_dtype(x.dtype), copy=False)
         kind = complex_dtype if weights.dtype.kind == "c" else real_dtype
         weights = astype(weights, kind(x.dtype), copy=False)
         x = x * reshape(weights, (size,) + (1,) * (ndim - at - 1))

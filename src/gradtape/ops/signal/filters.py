@@ -11,7 +11,7 @@ from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.index import getitem
-from gradtape.ops.join import concatenate, stack
+from gradtape.ops.join import stack
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import moveaxis, reshape
@@ -122,10 +122,7 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike, /) -> Array:
     # With z the same before and after a step, and x = 1: z_k = B_k + … + a-sums·z₀.
     step = part(b, 1, None) - later * part(b, 0, 1)
     first = sum_of(step) / sum_of(a)
-    none = np.zeros(1, a.dtype)
-    sums, steps = (
-        concatenate([none, part(cumsum(c), None, -1)])[: later.shape[0]] for c in (later, step)
-    )
+    sums, steps = (cumsum(c) - c for c in (later, step))
     return (1 + sums) * first - steps
 
 

@@ -21,24 +21,16 @@ from gradtape.ops.signal.zpk import rising
 from gradtape.ops.trigonometric import cos, sinc
 from gradtape.typing import Array, ArrayLike
 
-# Whether frequency 0 passes, and how many edges there are: one, or two and more.
-_PASS_ZERO = {
-    "lowpass": (True, True),
-    "highpass": (False, True),
-    "bandpass": (False, False),
-    "bandstop": (True, False),
-}
+_ONE_EDGE, _MORE_EDGES = ("lowpass", "highpass"), ("bandpass", "bandstop")
 
 
 def _passes_zero(pass_zero: Any, count: int) -> bool:
-    check_choice("firwin", (True, False, *_PASS_ZERO), pass_zero=pass_zero)
-    if pass_zero in (True, False):
-        return bool(pass_zero)
-    passes, single = _PASS_ZERO[pass_zero]
-    if single != (count == 1):
-        needed = "one" if single else "two, or more"
+    """Whether frequency 0 passes a filter with so many edges."""
+    check_choice("firwin", (True, False, *_ONE_EDGE, *_MORE_EDGES), pass_zero=pass_zero)
+    if pass_zero in (_MORE_EDGES if count == 1 else _ONE_EDGE):
+        needed = "one" if pass_zero in _ONE_EDGE else "two, or more"
         raise ArgumentError(f"firwin: got {count} edges for {pass_zero!r}, expected {needed}")
-    return passes
+    return pass_zero in (True, "lowpass", "bandstop")
 
 
 def _window(window: Any, numtaps: int, width: Any, half_rate: Any) -> Any:
