@@ -114,24 +114,18 @@ class FlatFunction:
         It is a function of both at the point (self.point, seed): rules must be differentiable in
         the cotangent as well.
         """
-        count = len(self.inputs.sizes)
-        leaves = self.inputs.unpack(self.point)
-        names = list(self.inputs.names)
-        if mode == "forward":
-            leaves += self.inputs.unpack(seed)
-            names += [f"tangent of {name}" for name in self.inputs.names]
+        count, forward = len(self.inputs.sizes), mode == "forward"
 
-            def derivative(*leaves: Any) -> list[Any]:
-                return list(jvp(self.function, leaves[:count], leaves[count:])[1])
+        def derivative(*leaves: Any) -> list[Any]:
+            primals, seeds = leaves[:count], leaves[count:]
+            if forward:
+                return list(jvp(self.function, primals, seeds)[1])
+            _, pullback = vjp(self.function, *primals)
+            return list(pullback(list(seeds)))
 
-        else:
-            leaves += self.outputs.unpack(seed)
-            names += [f"cotangent of {name}" for name in self.outputs.names]
-
-            def derivative(*leaves: Any) -> list[Any]:
-                _, pullback = vjp(self.function, *leaves[:count])
-                return list(pullback(list(leaves[count:])))
-
+        layout, word = (self.inputs, "tangent") if forward else (self.outputs, "cotangent")
+        leaves = [*self.inputs.unpack(self.point), *layout.unpack(seed)]
+        names = [*self.inputs.names, *(f"{word} of {name}" for name in layout.names)]
         return FlatFunction(derivative, leaves, names)
 
 
