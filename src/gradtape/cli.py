@@ -33,12 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "version":
         print(f"gradtape {version()}")
         return 0
-    return run_demo(options.epochs, options.seed, progress=not options.no_progress)
-
-
-def run_demo(epochs: int, seed: int, *, progress: bool) -> int:
-    """Run the demo; 0 if both runs are right, whatever time they took."""
-    failures = demo.run(epochs=epochs, seed=seed, progress=progress).failures
+    # It fails if a run is wrong, whatever time it took.
+    progress = not options.no_progress
+    failures = demo.run(epochs=options.epochs, seed=options.seed, progress=progress).failures
     if failures:
         print(f"FAILED: {'; '.join(failures)}")
     return 1 if failures else 0

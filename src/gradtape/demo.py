@@ -10,11 +10,12 @@ has the whole step (loss, gradient and the rule of that optimizer) as one functi
 from __future__ import annotations
 
 import contextlib
+import functools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,16 +109,6 @@ class Result(NamedTuple):
         return not self.failures
 
 
-class Console(Protocol):
-    """Where the demo writes while it runs."""
-
-    def line(self, text: str) -> None:
-        """Write a line."""
-
-    def advance(self, steps: int) -> None:
-        """Note that steps were taken."""
-
-
 def run(*, epochs: int = 20, seed: int = 0, progress: bool = True) -> Result:
     """Train, test and check the classifier both ways, and report on the terminal.
 
@@ -142,8 +133,8 @@ def run(*, epochs: int = 20, seed: int = 0, progress: bool = True) -> Result:
     eager, compiled = EagerTrainer(params), CompiledTrainer(params)
     count = len(digits.train_labels)
     batches = batches_of(digits, np.arange(count))
-    with console(2 * epochs * len(batches), progress=progress) as out:
-        out.line(
+    with console(2 * epochs * len(batches), progress=progress) as (write, advance):
+        write(
             f"training a {'-'.join(map(str, LAYERS))} perceptron on {count} digits: "
             f"float32, Adam, batches of {BATCH}"
         )
@@ -152,12 +143,12 @@ def run(*, epochs: int = 20, seed: int = 0, progress: bool = True) -> Result:
             batches = batches_of(digits, permutation(count, generator=generator).numpy())
             for trainer in (eager, compiled):
                 trainer.epoch(batches)
-                out.advance(len(batches))
+                advance(len(batches))
             losses = f"{eager.losses[-1]:.4f} eager, {compiled.losses[-1]:.4f} compiled"
-            out.line(f"epoch {epoch:3d}   loss {losses}")
+            write(f"epoch {epoch:3d}   loss {losses}")
         result = Result(outcome(eager, digits), outcome(compiled, digits), seconds)
         for line in summary(result, len(batches)):
-            out.line(line)
+            write(line)
     return result
 
 
@@ -337,33 +328,20 @@ def _verdict(run: Run) -> str:
     return "valid" if run.report.is_valid else "WRONG"
 
 
-class _Plain:
-    def line(self, text: str) -> None:
-        print(text)
-
-    def advance(self, steps: int) -> None:
-        """Nothing to show."""
-
-
-class _Bar:
-    def __init__(self, progress: Any, steps: int) -> None:
-        self._progress = progress
-        self._task = progress.add_task("training", total=steps)
-
-    def line(self, text: str) -> None:
-        self._progress.console.print(text, highlight=False, markup=False)
-
-    def advance(self, steps: int) -> None:
-        self._progress.advance(self._task, steps)
-
-
 @contextlib.contextmanager
-def console(steps: int, *, progress: bool) -> Iterator[Console]:
-    """Where to write; with a progress bar for `steps` steps below the lines, if wanted."""
+def console(
+    steps: int, *, progress: bool
+) -> Iterator[tuple[Callable[[str], None], Callable[[int], None]]]:
+    """Functions that write a line, and note that some of `steps` steps were taken.
+
+    If wanted, a progress bar below the lines shows how many.
+    """
     if not progress:
-        yield _Plain()
+        yield print, lambda _taken: None
         return
     from rich.progress import Progress
 
     with Progress() as bar:
-        yield _Bar(bar, steps)
+        task = bar.add_task("training", total=steps)
+        write = functools.partial(bar.console.print, highlight=False, markup=False)
+        yield write, functools.partial(bar.advance, task)

@@ -8,12 +8,6 @@ from gradtape.ops.ndimage.edges import (
     prewitt as prewitt,
     sobel as sobel,
 )
-from gradtape.ops.ndimage.extremes import (
-    maximum_filter as maximum_filter,
-    maximum_filter1d as maximum_filter1d,
-    minimum_filter as minimum_filter,
-    minimum_filter1d as minimum_filter1d,
-)
 from gradtape.ops.ndimage.filters import (
     convolve as convolve,
     convolve1d as convolve1d,
@@ -52,7 +46,11 @@ from gradtape.ops.ndimage.prefilter import (
     spline_filter1d as spline_filter1d,
 )
 from gradtape.ops.ndimage.ranks import (
+    maximum_filter as maximum_filter,
+    maximum_filter1d as maximum_filter1d,
     median_filter as median_filter,
+    minimum_filter as minimum_filter,
+    minimum_filter1d as minimum_filter1d,
     percentile_filter as percentile_filter,
     rank_filter as rank_filter,
     vectorized_filter as vectorized_filter,

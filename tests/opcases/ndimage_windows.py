@@ -261,7 +261,7 @@ NUMBERS = [
         )
         for mode in ("constant", "grid-constant")
     ),
-    OpCase(framed, (IMAGE, np.array(0.7)), framed_reference, ops=("where",), dtypes=DOUBLE),
+    OpCase(framed, (IMAGE, np.array(0.7)), framed_reference, ops=("concatenate",), dtypes=DOUBLE),
 ]
 
 # ---- transforms ---------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ FILTERS = [
         dtypes=(np.float64, np.float32, np.complex128),
         rtol=64,
         raises=[
-            Raises((draw(2, 2), A, draw(3)), ShapeError, r"lfilter: got.*\(2, 2\) and \(3,\)"),
+            Raises((draw(2, 2), A, draw(3)), ShapeError, r"lfilter: got b of shape \(2, 2\)"),
             Raises((B, draw(0), draw(3)), ShapeError, "lfilter.*at least one element"),
             Raises((B, A, draw(3), 1), AxisError, "lfilter: got axis 1"),
             Raises((B, A, draw(0)), ShapeError, "lfilter.*expected elements along axis 0"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import operator
 import os
+import traceback
 from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any, NoReturn
@@ -96,10 +97,10 @@ def _explained(
     Errors that say enough are returned as they are: our own, those about the number of arguments,
     and those raised by a user's function that ours called.
     """
-    traceback = error.__traceback__ and error.__traceback__.tb_next
-    while traceback and traceback.tb_frame.f_globals.get("__name__") in PASS_ON:
-        traceback = traceback.tb_next
-    if _is_users(traceback):
+    inside = error.__traceback__ and error.__traceback__.tb_next
+    while inside and inside.tb_frame.f_globals.get("__name__") in PASS_ON:
+        inside = inside.tb_next
+    if _is_users(inside):
         return error
     if isinstance(error, GradtapeError):
         return in_the_name_of(function.__name__, error)
@@ -113,7 +114,7 @@ def _explained(
         kind = ArgumentError
     if kind is None:
         return error
-    if traceback is None:
+    if inside is None:
         return _of_signature(function, args, kwargs, error)
     name = function.__name__
     try:
@@ -143,15 +144,13 @@ def _of_signature(
     return UnsupportedError(f"{function.__name__}: {advice}")
 
 
-def _is_users(traceback: TracebackType | None) -> bool:
+def _is_users(inside: TracebackType | None) -> bool:
     """Whether a call went through someone else's code, whose errors are left alone."""
-    while traceback is not None:
-        frame = traceback.tb_frame
+    for frame, _ in traceback.walk_tb(inside):
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         # By file: a user's module may have the name of a standard one.
         if package not in _NOT_USERS and not frame.f_code.co_filename.startswith(_PYTHONS):
             return True
-        traceback = traceback.tb_next
     return False
 
 
@@ -215,12 +214,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating | np.bool_)
 
 
-def _is_sizes(value: Any) -> bool:
-    return _is_collection(value) and all(map(_is_integer, value))
-
-
-def _is_numbers(value: Any) -> bool:
-    return _is_collection(value) and all(map(_is_number, value))
+def _all(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The check of a collection whose elements pass a check."""
+    return lambda value: _is_collection(value) and all(map(check, value))
 
 
 def _is_collection(value: Any) -> bool:
@@ -233,19 +229,8 @@ def _is_array(value: Any) -> bool:
     try:
         value = value if isinstance(value, Tensor) else as_value(value)
     except GradtapeError:
-        return isinstance(value, list | tuple) and any(map(_is_tensor, value))
-    if not (isinstance(value, Tensor) or is_raw(value)):
-        return False
-    dtype = aval_of(value).dtype
-    return is_numeric(dtype)
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, Tensor)
-
-
-def _is_arrays(value: Any) -> bool:
-    return _is_collection(value) and all(map(_is_array, value))
+        return isinstance(value, list | tuple) and any(isinstance(one, Tensor) for one in value)
+    return (isinstance(value, Tensor) or is_raw(value)) and is_numeric(aval_of(value).dtype)
 
 
 def _is_dtype(value: Any) -> bool:
@@ -255,6 +240,7 @@ def _is_dtype(value: Any) -> bool:
         return False
 
 
+_is_sizes = _all(_is_integer)
 _SIZES = (_is_sizes, "a tuple of integers")
 _ANNOTATIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "int": (_is_integer, "an integer"),
@@ -273,8 +259,8 @@ _ANNOTATIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Sizes": _SIZES,
     "Sequence[int]": _SIZES,
     "tuple[int, int]": (lambda x: _is_sizes(x) and len(x) == 2, "a pair of integers"),
-    "Sequence[float]": (_is_numbers, "a tuple of numbers"),
-    "Sequence[ArrayLike]": (_is_arrays, "a list or tuple of arrays"),
+    "Sequence[float]": (_all(_is_number), "a tuple of numbers"),
+    "Sequence[ArrayLike]": (_all(_is_array), "a list or tuple of arrays"),
     "Sequence": (_is_collection, "a list or tuple"),
 }
 

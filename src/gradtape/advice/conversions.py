@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
-from types import FrameType, TracebackType
+import traceback
+from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 from gradtape.advice.foreign_names import NUMPY, POLYNOMIAL, SCIPY, WITH_ARRAY_API
@@ -50,18 +51,12 @@ def note_hidden_conversion(error: BaseException) -> None:
     `_sigtools`, for one, replaces any conversion error by one of its own. Then the function that
     called it is found in the traceback, if it has a recorded tensor among its variables.
     """
-    frames = list(_frames_below(error.__traceback__))
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     called = [frame for frame in frames if package(frame) in LIBRARIES]
     if called and frames[-1] is called[-1] and any(map(_is_recorded, frames[-1].f_locals.values())):
         advice = _library_advice(called)
         if advice is not None:
             error.add_note(f"It was given a tensor that is being recorded. {advice}")
-
-
-def _frames_below(traceback: TracebackType | None) -> Iterator[FrameType]:
-    while traceback is not None:
-        yield traceback.tb_frame
-        traceback = traceback.tb_next
 
 
 def _is_recorded(value: Any) -> bool:
@@ -134,7 +129,8 @@ def _array_api(call: str) -> str | None:
     if call.startswith("scipy."):
         # The setting that SciPy saw when it was imported is the one that counts.
         module = sys.modules.get("scipy._lib._array_api")
-        useful = call in WITH_ARRAY_API or _outer(call) in WITH_ARRAY_API
+        # Also for a method of a class: `scipy.spatial.transform.Rotation.apply`.
+        useful = not WITH_ARRAY_API.isdisjoint((call, call.rpartition(".")[0]))
         return setting if useful and not getattr(module, "SCIPY_ARRAY_API", False) else None
     if not sys.modules["sklearn"].get_config()["array_api_dispatch"]:
         return (
@@ -146,8 +142,3 @@ def _array_api(call: str) -> str | None:
     if inspect.isfunction(function) and "multioutput" in inspect.signature(function).parameters:
         return "pass multioutput='raw_values', without which the result is a Python number"
     return None
-
-
-def _outer(call: str) -> str:
-    """The class of a method: `scipy.spatial.transform.Rotation` for `….Rotation.apply`."""
-    return call.rpartition(".")[0]

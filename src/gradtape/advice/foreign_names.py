@@ -9,6 +9,14 @@ from __future__ import annotations
 from gradtape.advice.tensor_attributes import OPERATORS
 
 _LOOPS = "use Python's loops and gt.where for control flow"
+_KEPT = "all values of the forward pass are kept; gt.jit keeps fewer"
+
+
+def _renamed(namespace: str, pairs: str) -> dict[str, str]:
+    """Advice on names that have another name in a namespace of ours, given as "theirs=ours"."""
+    names = (pair.split("=") for pair in pairs.split())
+    return {theirs: f"use {namespace}.{ours}" for theirs, ours in names}
+
 
 # Names of other libraries, and our names for functions with the same arguments.
 _RENAMED = (
@@ -26,7 +34,9 @@ _RENAMED = (
 
 # Names of PyTorch, JAX, HIPS autograd and TensorFlow at the top of the module.
 MODULE = {
-    **{name: f"use gt.{ours}" for name, ours in (pair.split("=") for pair in _RENAMED.split())},
+    **_renamed("gt", _RENAMED),
+    **dict.fromkeys(("fori_loop", "scan", "while_loop"), _LOOPS),
+    **dict.fromkeys(("checkpoint", "remat"), _KEPT),
     **{name: f"use x {symbol} y" for name, symbol in OPERATORS.items()},
     "Variable": "use gt.tensor(x, requires_grad=True)",
     "aminmax": "use gt.min(x), gt.max(x)",
@@ -35,13 +45,11 @@ MODULE = {
     "autograd": "use gt.grad(f)(x), or t.backward()",
     "bucketize": "use gt.searchsorted(boundaries, x)",
     "chain_matmul": "use gt.linalg.multi_dot([a, b, c])",
-    "checkpoint": "all values of the forward pass are kept; gt.jit keeps fewer",
     "cholesky_solve": "use gt.linalg.cho_solve((factor, True), b)",
     "complex": "use x + 1j * y",
     "cuda": "tensors of CuPy's arrays are computed where these are: gt.asarray(cupy_array)",
     "device_put": "use t.to_device",
     "elementwise_grad": "use gt.grad(lambda x: np.sum(f(x)))",
-    "fori_loop": _LOOPS,
     "hamming_window": "use gt.hamming(n + 1)[:-1]",
     "hann_window": "use gt.hanning(n + 1)[:-1]",
     "hessian_vector_product": "use gt.hvp(f, (x,), (v,))",
@@ -65,10 +73,8 @@ MODULE = {
     "rand_like": "use gt.rand(x.shape)",
     "randn_like": "use gt.randn(x.shape)",
     "range": "use gt.arange, which stops before its end, as Python's range",
-    "remat": "all values of the forward pass are kept; gt.jit keeps fewer",
     "ravel_pytree": "use optree, and gt.concat of the leaves",
     "rsqrt": "use 1 / gt.sqrt(x)",
-    "scan": _LOOPS,
     "scatter": "write into a copy with gt.put_along_axis(copy, index, source, dim); gt.scatter_add "
     "adds",
     "set_default_dtype": "give dtype=; the default is float64, as NumPy's",
@@ -78,13 +84,18 @@ MODULE = {
     "tree_map": "use optree.tree_map",
     "tree_util": "use optree",
     "var_mean": "use gt.var(x, ddof=1), gt.mean(x)",
-    "while_loop": _LOOPS,
 }
 
 _PARAMETERS = "keep parameters in a container of your choice; layers are functions of them"
 _OWN_RULE = "write it as a subclass of gt.optim.Rule, which says how one array changes"
 _SEEDS = "use gt.manual_seed(seed), or generator=gt.random.Generator(seed)"
 _SAME_NAMES = tuple((name, name) for name in ("beta", "gamma", "laplace", "logistic", "pareto"))
+
+_SPARSE = (
+    "BCOO=coo_array bmat=block_array coo_matrix=coo_array csc_matrix=csc_array "
+    "csr_matrix=csr_array diags=diags_array eye=eye_array identity=eye_array "
+    "sparse_coo_tensor=coo_array"
+)
 
 # Names that others have in the namespaces.
 NAMES = {
@@ -107,27 +118,18 @@ NAMES = {
         },
         **dict.fromkeys(("binomial", "categorical", "poisson"), "use NumPy's generators"),
         "choice": "use gt.randint, or NumPy's generators",
-        "integers": "use gt.randint",
         "multivariate_normal": "use mean + gt.linalg.cholesky(cov) @ gt.randn(n)",
-        "random": "use gt.rand",
-        "shuffle": "use gt.permutation",
-        "standard_normal": "use gt.randn",
+        **_renamed("gt", "integers=randint random=rand shuffle=permutation standard_normal=randn"),
     },
     "sparse": {
-        **{f"{kind}_matrix": f"use gt.sparse.{kind}_array" for kind in ("csr", "csc", "coo")},
+        **_renamed("gt.sparse", _SPARSE),
         **{
             f"{kind}_array": f"use gt.sparse.from_scipy(scipy.sparse.{kind}_array(…)), or "
             "gt.sparse.coo_array"
             for kind in ("bsr", "dia", "dok", "lil")
         },
-        "BCOO": "use gt.sparse.coo_array",
-        "bmat": "use gt.sparse.block_array",
-        "diags": "use gt.sparse.diags_array",
-        "eye": "use gt.sparse.eye_array",
-        "identity": "use gt.sparse.eye_array",
         "issparse": "use isinstance(x, gt.sparse.SparseArray)",
         "linalg": "use gt.sparse.spsolve, gt.sparse.norm, gt.linalg.cg, gt.linalg.gmres",
-        "sparse_coo_tensor": "use gt.sparse.coo_array",
     },
 }
 

@@ -45,9 +45,8 @@ def instead_in(namespace: str, name: str) -> str | None:
         return f"use gt.nn.{layer}, a function of the parameters"
     if hasattr(gradtape, name):
         return f"use gt.{name}"
-    if namespace in ("nn", "random", "optim"):
-        return _near(name, f"gt.{namespace}", dir(getattr(gradtape, namespace)))
-    if not hasattr(importlib.import_module(f"scipy.{namespace}"), name):
+    own = namespace in ("nn", "random", "optim")  # SciPy has no such namespace
+    if own or not hasattr(importlib.import_module(f"scipy.{namespace}"), name):
         return _near(name, f"gt.{namespace}", dir(getattr(gradtape, namespace)))
     theirs = f"scipy.{namespace}.{name}"
     if theirs in WITH_ARRAY_API:

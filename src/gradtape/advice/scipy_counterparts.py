@@ -30,11 +30,8 @@ def _pinv(given: Given) -> str | None:
     rtol = given.get("rtol")
     bound = "max(a.shape[-2:]) * np.finfo(a.dtype).eps" if rtol is None else repr(rtol)
     inverse = f"gt.linalg.pinv(a, rtol={bound})"
-    return (
-        f"({inverse}, gt.linalg.matrix_rank(a, rtol={bound}))"
-        if given.get("return_rank")
-        else (inverse)
-    )
+    rank = f"gt.linalg.matrix_rank(a, rtol={bound})"
+    return f"({inverse}, {rank})" if given.get("return_rank") else inverse
 
 
 def _qr(given: Given) -> str | None:

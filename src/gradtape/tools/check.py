@@ -159,26 +159,15 @@ class NumericalChecker:
         rtol = difference.tolerance if self.rtol is None else self.rtol
         atol = rtol if self.atol is None else self.atol
         if flat.inputs.size * flat.outputs.size <= _FULL:
-            analytic = (
-                flat.forward_jacobian() if self.mode == "forward" else flat.reverse_jacobian()
-            )
+            forward = self.mode == "forward"
+            analytic = flat.forward_jacobian() if forward else flat.reverse_jacobian()
             numeric = jacobian(flat, flat.point, method, step)
             shape = _axes(flat.outputs) + _axes(flat.inputs)
             analytic, numeric = analytic.reshape(shape), numeric.reshape(shape)
         else:
             analytic, numeric = self._projections(flat, method, step)
-        result = compare(analytic, numeric, rtol, atol)
-        return GradientReport(
-            is_valid=result.close,
-            max_error=result.max_error,
-            worst_index=result.worst_index,
-            analytic=analytic,
-            numeric=numeric,
-            method=method,
-            step=step,
-            rtol=rtol,
-            atol=atol,
-        )
+        found = compare(analytic, numeric, rtol, atol)
+        return GradientReport(*found, analytic, numeric, method, step, rtol, atol)
 
     def _projections(self, flat: FlatFunction, method: str, step: float) -> tuple[Any, Any]:
         """<u, J·v> for random unit vectors, by automatic differentiation and by differences."""

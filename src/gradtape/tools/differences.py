@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -95,8 +95,7 @@ def jacobian(function: VectorFunction, x: Vector, method: str, step: float | Non
     return np.stack(columns, axis=-1) if columns else np.zeros((function(x).size, 0))
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """How far apart two arrays are: the largest error, and the element that is worst."""
 
     close: bool

@@ -26,26 +26,21 @@ class Layout:
         self.names = list(names)
         self.shapes = [np.shape(leaf) for leaf in leaves]
         self.complex = [np.iscomplexobj(leaf) for leaf in leaves]
-        self.sizes = [
-            math.prod(shape) * (2 if pair else 1)
-            for shape, pair in zip(self.shapes, self.complex, strict=True)
-        ]
+        places = zip(self.shapes, self.complex, strict=True)
+        self.sizes = [math.prod(shape) * (2 if pair else 1) for shape, pair in places]
         self.size = sum(self.sizes)
 
     def pack(self, leaves: Leaves) -> Vector:
         """The elements of the arrays one after another."""
         parts = [np.zeros(0)]
-        for leaf, name, shape, pair in zip(
-            leaves, self.names, self.shapes, self.complex, strict=True
-        ):
+        layout = zip(leaves, self.names, self.shapes, self.complex, strict=True)
+        for leaf, name, shape, pair in layout:
             if np.shape(leaf) != shape:
                 raise GradientCheckError(
                     f"a derivative has shape {np.shape(leaf)}, expected {shape}, as {name} has"
                 )
-            if pair:
-                parts.append(np.array(leaf, np.complex128).ravel().view(np.float64))
-            else:
-                parts.append(np.asarray(leaf).ravel())
+            flat = np.array(leaf, np.complex128 if pair else None).ravel()
+            parts.append(flat.view(np.float64) if pair else flat)
         return np.concatenate(parts)
 
     def unpack(self, vector: Vector) -> list[Any]:
@@ -62,9 +57,8 @@ class Layout:
 
     def name(self, position: int) -> str:
         """An element of the vector in users' terms: `argument 0[1, 2]`."""
-        for name, shape, size, pair in zip(
-            self.names, self.shapes, self.sizes, self.complex, strict=True
-        ):
+        layout = zip(self.names, self.shapes, self.sizes, self.complex, strict=True)
+        for name, shape, size, pair in layout:
             if position < size:
                 index = np.unravel_index(position // 2 if pair else position, shape)
                 place = f"[{', '.join(str(i) for i in index)}]" if index else ""
@@ -106,13 +100,13 @@ class FlatFunction:
     def forward_jacobian(self) -> Vector:
         """The Jacobian matrix column by column."""
         columns = [self.push(basis) for basis in np.eye(self.inputs.size)]
-        return np.stack(columns, axis=-1) if columns else np.zeros((self.outputs.size, 0))
+        return np.reshape(columns, (self.inputs.size, self.outputs.size)).T
 
     def reverse_jacobian(self) -> Vector:
         """The Jacobian matrix row by row."""
         pull = self.puller()
         rows = [pull(basis) for basis in np.eye(self.outputs.size)]
-        return np.stack(rows) if rows else np.zeros((0, self.inputs.size))
+        return np.reshape(rows, (self.outputs.size, self.inputs.size))
 
     def derivative(self, mode: str, seed: Vector) -> FlatFunction:
         """The function `(x, v) ↦ J(x)·v` in forward mode, `(x, u) ↦ J(x)ᵀ·u` in reverse mode.
@@ -120,24 +114,18 @@ class FlatFunction:
         It is a function of both at the point (self.point, seed): rules must be differentiable in
         the cotangent as well.
         """
-        count = len(self.inputs.sizes)
-        leaves = self.inputs.unpack(self.point)
-        names = list(self.inputs.names)
-        if mode == "forward":
-            leaves += self.inputs.unpack(seed)
-            names += [f"tangent of {name}" for name in self.inputs.names]
+        count, forward = len(self.inputs.sizes), mode == "forward"
 
-            def derivative(*leaves: Any) -> list[Any]:
-                return list(jvp(self.function, leaves[:count], leaves[count:])[1])
+        def derivative(*leaves: Any) -> list[Any]:
+            primals, seeds = leaves[:count], leaves[count:]
+            if forward:
+                return list(jvp(self.function, primals, seeds)[1])
+            _, pullback = vjp(self.function, *primals)
+            return list(pullback(list(seeds)))
 
-        else:
-            leaves += self.outputs.unpack(seed)
-            names += [f"cotangent of {name}" for name in self.outputs.names]
-
-            def derivative(*leaves: Any) -> list[Any]:
-                _, pullback = vjp(self.function, *leaves[:count])
-                return list(pullback(list(leaves[count:])))
-
+        layout, word = (self.inputs, "tangent") if forward else (self.outputs, "cotangent")
+        leaves = [*self.inputs.unpack(self.point), *layout.unpack(seed)]
+        names = [*self.inputs.names, *(f"{word} of {name}" for name in layout.names)]
         return FlatFunction(derivative, leaves, names)
 
 

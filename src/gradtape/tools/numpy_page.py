@@ -71,8 +71,7 @@ def _entry(name: str, function: Callable[..., Any]) -> Entry:
     same = f"`gt.{name[3:]}`" if hasattr(public, name[3:]) else ""
     if name in NO_ARRAYS:
         return Entry(name, NOT_FOR_ARRAYS, same)
-    sample = SAMPLES.get(name)
-    trials = GENERAL if sample is None else (lambda _, t: sample(t),)
+    trials = (SAMPLES[name],) if name in SAMPLES else GENERAL
     errors: list[Exception] = []
     for trial in trials:
         try:
@@ -83,12 +82,9 @@ def _entry(name: str, function: Callable[..., Any]) -> Entry:
             return Entry(name, REFUSED, str(error).partition(": ")[2] or str(error))
         except ConversionError:
             return Entry(name, REFUSED, _CONVERTED + (same or "t.detach().numpy()"))
-        except AttributeError as error:
-            if isinstance(error.obj, Tensor):
-                return Entry(name, REFUSED, str(error))
-            errors.append(error)
-            continue
         except Exception as error:
+            if isinstance(error, AttributeError) and isinstance(error.obj, Tensor):
+                return Entry(name, REFUSED, str(error))
             errors.append(error)
             continue
         recorded = any(isinstance(one, Tensor) and one.requires_grad for one in results)
@@ -105,9 +101,8 @@ def _counterpart(function: Callable[..., Any]) -> str:
     answer: Any = answer_of(function)
     name: str = getattr(answer, "__name__", "")
     partials = answer.op.partials if hasattr(answer, "op") else ()
-    flat = (
-        "; its derivative is 0" if partials and all(isinstance(p, Zero) for p in partials) else ""
-    )
+    is_flat = partials and all(isinstance(partial, Zero) for partial in partials)
+    flat = "; its derivative is 0" if is_flat else ""
     public = sys.modules["gradtape"]
     for prefix, space in (("gt", public), *((f"gt.{n}", getattr(public, n)) for n in _SPACES)):
         found = getattr(space, name, None) if name else None
@@ -123,14 +118,14 @@ _HEAD = """# NumPy's functions on tensors
 <!-- Made by `python -m gradtape.tools.numpy_page docs/numpy-functions.md`; not to be edited. -->
 
 This page lists every public function of `numpy`, `numpy.linalg` and `numpy.fft`, as of NumPy
-{version}, and what became of it when it was called on a tensor that is being recorded:
+{}, and what became of it when it was called on a tensor that is being recorded:
 
 | | |
 |---|---|
-| {differentiable} **differentiable** | the result is recorded; derivatives of any order pass |
-| {untracked} **without gradient** | computed; truths, indices and texts have no derivative |
-| {refused} **refused** | it raises, and names a way out |
-| {no_arrays} **no arrays** | about sizes, dtypes, settings or files |
+| {} **differentiable** | the result is recorded; derivatives of any order pass |
+| {} **without gradient** | computed; truths, indices and texts have no derivative |
+| {} **refused** | it raises, and names a way out |
+| {} **no arrays** | about sizes, dtypes, settings or files |
 
 The third column has the name in gradtape, which takes arrays and tensors alike, or the reason.
 Ufuncs also have their methods (`reduce`, `accumulate`, `reduceat`, `outer`, `at`) and options
@@ -143,15 +138,8 @@ def page() -> str:
     """The text of the page."""
     found = entries()
     counts = Counter(entry.status for entry in found)
-    lines = [
-        _HEAD.format(
-            version=np.__version__,
-            differentiable=counts[DIFFERENTIABLE],
-            untracked=counts[UNTRACKED],
-            refused=counts[REFUSED],
-            no_arrays=counts[NOT_FOR_ARRAYS],
-        )
-    ]
+    in_order = (counts[status] for status in (DIFFERENTIABLE, UNTRACKED, REFUSED, NOT_FOR_ARRAYS))
+    lines = [_HEAD.format(np.__version__, *in_order)]
     for prefix, module in MODULES.items():
         lines += [f"\n## {module.__name__}\n", "| function | on a tensor | |", "|---|---|---|"]
         for entry in found:

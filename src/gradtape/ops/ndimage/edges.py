@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape.core.define import added
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import normalize_axes, normalize_axis
 from gradtape.ops.exponential import sqrt
@@ -69,10 +70,11 @@ def laplace(
     x = floating("laplace", input)
     chosen = _some_axes("laplace", x, axes)
     modes = per_axis("laplace", "mode", mode, len(chosen))
-    return _sum(
+    seconds = (
         correlate1d(x, [1.0, -2.0, 1.0], axis, mode=beyond, cval=cval)
         for axis, beyond in zip(chosen, modes, strict=True)
     )
+    return added(*seconds)
 
 
 def _some_axes(name: str, x: Array, axes: Axis) -> tuple[int, ...]:
@@ -84,11 +86,6 @@ def _some_axes(name: str, x: Array, axes: Axis) -> tuple[int, ...]:
     return chosen
 
 
-def _sum(terms: Any) -> Any:
-    first, *rest = terms
-    return sum(rest, first)
-
-
 def _derivatives(
     name: str, input: ArrayLike, sigma: Any, order: int, mode: Any, cval: Any, axes: Axis, rest: Any
 ) -> list[Array]:
@@ -96,10 +93,8 @@ def _derivatives(
     x = floating(name, input)
     chosen = _some_axes(name, x, axes)
     orders = [[order if other == axis else 0 for other in chosen] for axis in chosen]
-    return [
-        gaussian_filter(x, sigma, orders[i], mode=mode, cval=cval, axes=chosen, **rest)
-        for i in range(len(chosen))
-    ]
+    rest = {**rest, "mode": mode, "cval": cval, "axes": chosen}
+    return [gaussian_filter(x, sigma, along_one, **rest) for along_one in orders]
 
 
 @options(FILTERS)
@@ -121,7 +116,7 @@ def gaussian_laplace(
     >>> np.round(gt.ndimage.gaussian_laplace(np.array([0.0, 1.0, 0.0]), 1.0, radius=1), 3)
     array([ 0.   , -0.452,  0.   ])
     """
-    return _sum(_derivatives("gaussian_laplace", input, sigma, 2, mode, cval, axes, kwargs))
+    return added(*_derivatives("gaussian_laplace", input, sigma, 2, mode, cval, axes, kwargs))
 
 
 @options(FILTERS)
@@ -145,4 +140,4 @@ def gaussian_gradient_magnitude(
     """
     name = "gaussian_gradient_magnitude"
     parts = _derivatives(name, input, sigma, 1, mode, cval, axes, kwargs)
-    return sqrt(_sum(part * part for part in parts))
+    return sqrt(added(*(part * part for part in parts)))

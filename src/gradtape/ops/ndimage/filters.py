@@ -7,15 +7,20 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import ShapeError
-from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
+from gradtape.ops.arguments import as_array, normalize_axes
 from gradtape.ops.cast import astype
-from gradtape.ops.ndimage.windows import ALONG, FILTERS, floating, members, per_axis, surrounded
+from gradtape.ops.ndimage.windows import (
+    ALONG,
+    FILTERS,
+    floating,
+    members,
+    surrounded,
+    turned_origins,
+)
 from gradtape.ops.shape import moveaxis
 from gradtape.ops.shared_options import options
 from gradtape.ops.signal.direct import convolve_over, turned
 from gradtape.typing import Array, ArrayLike, Axis
-
-# ---- along one axis -----------------------------------------------------------------------------
 
 
 def _weights(name: str, weights: ArrayLike, x: Array, ndim: int) -> Array:
@@ -28,11 +33,6 @@ def _weights(name: str, weights: ArrayLike, x: Array, ndim: int) -> Array:
     kind = np.result_type(x.dtype, np.complex64) if weights.dtype.kind == "c" else x.dtype
     kind = kind if weights.dtype.kind == "c" else np.empty(0, kind).real.dtype
     return astype(weights, kind, copy=False)
-
-
-def _turned_origin(weights: Array, axis: int, origin: Any) -> Any:
-    """The origin of a reversed window; its middle moves if its size is even."""
-    return -origin - (weights.shape[axis] % 2 == 0)
 
 
 @options(ALONG)
@@ -66,24 +66,13 @@ def _along(
     >>> gt.ndimage.convolve1d(np.array([1.0, 2.0, 4.0]), np.array([-1.0, 0.0, 1.0]))
     array([-1., -3., -2.])
     """
-    x = floating(name, input)
-    kernel = _weights(name, weights, x, 1)
-    if name == "convolve1d":
-        origin = _turned_origin(kernel, 0, origin)
-    else:
-        kernel = turned(kernel, 1)
-    axis = normalize_axis(axis, len(x.shape), name)
-    x = surrounded(name, x, {axis: kernel.shape[0]}, (mode,), cval, (origin,))
-    return moveaxis(convolve_over(moveaxis(x, axis, -1), kernel, ndim=1, full=False), -1, axis)
+    return _over(name, input, weights, mode=mode, cval=cval, origin=origin, axes=(axis,))
 
 
 correlate1d, convolve1d = members(
     _along,
     {"correlate1d": "Sums of neighbours times weights", "convolve1d": "Convolution with weights"},
 )
-
-
-# ---- over several axes --------------------------------------------------------------------------
 
 
 @options(FILTERS)
@@ -121,14 +110,11 @@ def _over(
     x = floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
     kernel = _weights(name, weights, x, len(chosen))
-    origins = per_axis(name, "origin", origin, len(chosen))
-    if name == "convolve":
-        origins = [_turned_origin(kernel, i, one) for i, one in enumerate(origins)]
-    elif chosen:
+    if name in ("convolve", "convolve1d"):
+        origin = turned_origins(name, origin, kernel.shape)
+    else:
         kernel = turned(kernel, len(chosen))
-    modes = per_axis(name, "mode", mode, len(chosen))
-    sizes = dict(zip(chosen, kernel.shape, strict=True))
-    x = surrounded(name, x, sizes, modes, cval, origins)
+    x = surrounded(name, x, chosen, kernel.shape, mode, cval, origin)
     last = tuple(range(-len(chosen), 0))
     out = convolve_over(moveaxis(x, chosen, last), kernel, ndim=len(chosen), full=False)
     return moveaxis(out, last, chosen)

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.define import added
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, as_shape, normalize_axis
 from gradtape.ops.cast import astype, copy as copy_of
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
-from gradtape.ops.ndimage.prefilter import check_mode, check_order, spline_filter1d
+from gradtape.ops.ndimage.prefilter import check_spline, spline_filter1d
 from gradtape.ops.ndimage.sample import sample
 from gradtape.ops.ndimage.windows import floating
 from gradtape.ops.pad_modes import pad
@@ -48,8 +49,7 @@ def _at(
 
     Over the axes before, it is a stack of arrays, each with a spline of its own.
     """
-    check_order(name, order)
-    check_mode(name, mode)
+    check_spline(name, order, mode)
     if isinstance(cval, Tensor | np.ndarray):
         # The result is linear in the array and the number around it together.
         rest = (coordinates, order, mode)
@@ -60,8 +60,7 @@ def _at(
             f"{name}: got {x.dtype}{list(x.shape)} and coordinates of {coordinates.dtype}, "
             "expected at least one axis, and real coordinates"
         )
-    if coordinates.dtype != np.float64:
-        coordinates = astype(coordinates, np.float64)
+    coordinates = astype(coordinates, np.float64, copy=False)
     ndim, shape, dtype = coordinates.shape[0], coordinates.shape[1:], x.dtype
     lead = x.shape[: len(x.shape) - ndim]
     if 0 in x.shape[len(lead) :]:
@@ -73,16 +72,9 @@ def _at(
             x, coordinates = pad(x, widths, **fill), coordinates + _MARGIN
         for axis in range(len(lead), len(x.shape)):
             x = spline_filter1d(x, order, axis, mode=mode)
-    out = sample(
-        x,
-        reshape(coordinates, (ndim, math.prod(shape))),
-        order=order,
-        mode=mode,
-        cval=cval,
-        derivative=(0,) * ndim,
-    )
-    out = reshape(out, (*lead, *shape))
-    return out if out.dtype == dtype else astype(out, dtype)
+    places = reshape(coordinates, (ndim, math.prod(shape)))
+    out = sample(x, places, order=order, mode=mode, cval=cval, derivative=(0,) * ndim)
+    return astype(reshape(out, (*lead, *shape)), dtype, copy=False)
 
 
 @options(_SPLINES, raises=_ERRORS)
@@ -121,13 +113,10 @@ def map_coordinates(
     return _at("map_coordinates", x, places, order, mode, cval, prefilter)
 
 
-def _grid(shape: Sequence[int]) -> list[Any]:
+def _grid(shape: Sequence[int]) -> Sequence[Any]:
     """The index along each axis of every element, in arrays that broadcast."""
-    ndim = len(shape)
-    return [
-        np.arange(n, dtype=np.float64).reshape((n,) + (1,) * (ndim - axis - 1))
-        for axis, n in enumerate(shape)
-    ]
+    indices = (np.arange(n, dtype=np.float64) for n in shape)
+    return np.meshgrid(*indices, indexing="ij", sparse=True)
 
 
 def _stacked(rows: Sequence[Any], shape: Sequence[int]) -> Any:
@@ -144,10 +133,6 @@ def _number_per_axis(name: str, what: str, value: Any, ndim: int) -> Any:
             f"{ndim} axes"
         )
     return broadcast_to(value, (ndim,))
-
-
-def _item(x: Any, *index: int) -> Any:
-    return getitem(x, index)
 
 
 @options(_SPLINES, raises=_ERRORS)
@@ -173,10 +158,9 @@ def shift(
     array([0. , 1.5, 3. ])
     """
     x = floating("shift", input)
-    distance = _number_per_axis("shift", "shift", shift, len(x.shape))
-    rows = [places - _item(distance, axis) for axis, places in enumerate(_grid(x.shape))]
-    places = _stacked(rows, x.shape)
-    return _at("shift", x, places, order, mode, cval, prefilter)
+    distances = _number_per_axis("shift", "shift", shift, len(x.shape))
+    rows = [places - distance for places, distance in zip(_grid(x.shape), distances, strict=True)]
+    return _at("shift", x, _stacked(rows, x.shape), order, mode, cval, prefilter)
 
 
 @options(_SPLINES, raises=_ERRORS)
@@ -265,15 +249,12 @@ def affine_transform(
     rows = []
     for axis in range(ndim):
         if len(matrix.shape) == 1:
-            row = _item(matrix, axis) * grid[axis]
+            terms = [matrix[axis] * grid[axis]]
         else:
-            # In the order of SciPy: at the ends, the last bit decides whether a point is inside.
-            row = _item(matrix, axis, 0) * grid[0]
-            for other in range(1, ndim):
-                row = row + _item(matrix, axis, other) * grid[other]
-        rows.append(row + _item(moved, axis))
-    places = _stacked(rows, shape)
-    return _at("affine_transform", x, places, order, mode, cval, prefilter)
+            terms = [matrix[axis, other] * grid[other] for other in range(ndim)]
+        # In the order of SciPy: at the ends, the last bit decides whether a point is inside.
+        rows.append(added(*terms, moved[axis]))
+    return _at("affine_transform", x, _stacked(rows, shape), order, mode, cval, prefilter)
 
 
 @options(_SPLINES, raises=_ERRORS)
@@ -306,10 +287,8 @@ def rotate(
            [1., 3.]])
     """
     x = floating("rotate", input)
-    if len(axes) != 2:
-        raise ArgumentError(f"rotate: got axes={axes}, expected two")
-    plane = sorted(normalize_axis(axis, len(x.shape), "rotate") for axis in axes)
-    if plane[0] == plane[1]:
+    plane = sorted({normalize_axis(axis, len(x.shape), "rotate") for axis in axes})
+    if len(axes) != 2 or len(plane) != 2:
         raise ArgumentError(f"rotate: got axes={axes}, expected two different ones")
     if reshape and isinstance(angle, Tensor):
         raise UnsupportedError(

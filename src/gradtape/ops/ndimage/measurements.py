@@ -178,9 +178,7 @@ def _rows(regions: _Regions, fill: float) -> Any:
     starts = np.cumsum(sizes) - sizes
     along = np.arange(int(sizes.max(initial=0)))
     there = along < sizes[:, None]
-    rows = (
-        order[np.where(there, starts[:, None] + along, 0)] if len(order) else np.zeros_like(there)
-    )
+    rows = order[np.where(there, starts[:, None] + along, 0)]
     return where(there, gather_leading(regions.values, rows), regions.values.dtype.type(fill))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.checks import check_axes
 from gradtape.ops.ndimage.ranks import rank_filter
 from gradtape.ops.ndimage.windows import per_axis, real_floating
 from gradtape.ops.reduce import mean
@@ -80,8 +81,7 @@ def medfilt2d(input: ArrayLike, /, kernel_size: Any = 3) -> Array:
            [0., 1., 0.]])
     """
     x = real_floating("medfilt2d", input)
-    if len(x.shape) != 2:
-        raise ShapeError(f"medfilt2d: got shape {x.shape}, expected two axes; use medfilt")
+    check_axes("medfilt2d", x, 2, instead="use medfilt")
     return medfilt(x, kernel_size)
 
 

@@ -16,8 +16,8 @@ from gradtape.ops.ndimage.windows import (
     FILTERS,
     members,
     neighbours,
-    per_axis,
     real_floating,
+    turned_origins,
     window_of,
 )
 from gradtape.ops.rearrange import flip
@@ -45,9 +45,7 @@ def _extreme(
     if dilate:
         window = np.flip(window)
         structure = None if structure is None else flip(structure)
-        # A reversed window has another middle if its size is even.
-        origins = zip(per_axis(name, "origin", origin, len(chosen)), window.shape, strict=True)
-        origin = [-one - (n % 2 == 0) for one, n in origins]
+        origin = turned_origins(name, origin, window.shape)
     found = neighbours(name, x, window, chosen, mode, cval, origin)
     if structure is not None:
         raised = getitem(structure, tuple(np.nonzero(window)))

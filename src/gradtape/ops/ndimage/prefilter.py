@@ -8,38 +8,26 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import linear
-from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array, normalize_axis
+from gradtape.ops.checks import check_choice
 from gradtape.ops.shape import moveaxis
 from gradtape.typing import Array, ArrayLike
 
 # How an array continues beyond its ends, by the rule that the spline has there.
 _ENDS = {
-    "mirror": "mirror",
-    "constant": "mirror",
-    "wrap": "mirror",
-    "grid-constant": "mirror",
-    "reflect": "reflect",
-    "nearest": "reflect",
-    "grid-mirror": "reflect",
+    **dict.fromkeys(("mirror", "constant", "wrap", "grid-constant"), "mirror"),
+    **dict.fromkeys(("reflect", "nearest", "grid-mirror"), "reflect"),
     "grid-wrap": "grid-wrap",
 }
-MODES = tuple(_ENDS)
 # SciPy's recursion for a repeated end begins with a sum that it cuts off: for fewer elements than
 # this its matrix is not symmetric to the last bits.
 _EXACT = 32
 
 
-def check_mode(name: str, mode: str) -> None:
-    """Raise for a mode that splines do not have."""
-    if mode not in MODES:
-        raise ArgumentError(f"{name}: got mode={mode!r}, expected one of {', '.join(MODES)}")
-
-
-def check_order(name: str, order: int) -> None:
-    """Raise for a degree that splines do not have."""
-    if order not in range(6):
-        raise ArgumentError(f"{name}: got order={order!r}, expected an integer from 0 to 5")
+def check_spline(name: str, order: int, mode: str) -> None:
+    """Raise for a degree or a mode that splines do not have."""
+    check_choice(name, range(6), order=order)
+    check_choice(name, _ENDS, mode=mode)
 
 
 def _forward(xp: Any, x: Any, axis: int, order: int, mode: str) -> Any:
@@ -92,8 +80,7 @@ def spline_filter1d(
     >>> gt.ndimage.spline_filter1d(np.array([1.0, 1.0, 1.0]))
     array([1., 1., 1.])
     """
-    check_order("spline_filter1d", order)
-    check_mode("spline_filter1d", mode)
+    check_spline("spline_filter1d", order, mode)
     x = as_array(input)
     axis = normalize_axis(axis, len(x.shape), "spline_filter1d")
     return filter_along(x, axis=axis, order=order, mode=_ENDS[mode])

@@ -1,7 +1,8 @@
-"""The element of some rank in a window around every element: medians and others."""
+"""The element of some rank in a window around every element: extremes, medians and others."""
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,11 @@ from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import normalize_axes
 from gradtape.ops.arrays.select_k import kthvalue
 from gradtape.ops.ndimage.windows import (
+    ALONG,
     FILTERS,
+    along_each,
     floating,
+    members,
     neighbours,
     real_floating,
     window_of,
@@ -21,25 +25,22 @@ from gradtape.ops.shape import moveaxis, reshape
 from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike, Axis
 
-
-def of_rank(found: Array, rank: int) -> Array:
-    """The element of some rank, from 0, along the first axis; the first and last are extremes.
-
-    Equal elements share the gradient if they are the smallest or largest, else one gets it.
-    """
-    count = found.shape[0]
-    if rank == 0:
-        return min_of(found, axis=0)
-    if rank == count - 1:
-        return max_of(found, axis=0)
-    return kthvalue(found, rank + 1, axis=0).values
+# Which rank to take of so many elements, from the smallest, which is 0.
+_RANKS: dict[str, Callable[[int], int]] = {
+    "minimum": lambda count: 0,
+    "median": lambda count: count // 2,
+    "maximum": lambda count: count - 1,
+}
 
 
 def _ranked(
     name: str, input: ArrayLike, rank_of: Callable[[int], int], size: Any, footprint: Any,
     mode: Any, cval: Any, origin: Any, axes: Axis,
 ) -> Array:  # fmt: skip
-    """The filter whose rank follows from the number of elements in a window."""
+    """The filter whose rank follows from the number of elements in a window.
+
+    Equal elements share the gradient if they are the smallest or largest, else one gets it.
+    """
     x = real_floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
     window = window_of(name, size, footprint, len(chosen))
@@ -47,7 +48,89 @@ def _ranked(
     rank = rank_of(count)
     if not 0 <= rank < count:
         raise ArgumentError(f"{name}: got a rank of {rank} for a window of {count} elements")
-    return of_rank(neighbours(name, x, window, chosen, mode, cval, origin), rank)
+    found = neighbours(name, x, window, chosen, mode, cval, origin)
+    if 0 < rank < count - 1:
+        return kthvalue(found, rank + 1, axis=0).values
+    return min_of(found, axis=0) if rank == 0 else max_of(found, axis=0)
+
+
+@options(ALONG)
+def _along(
+    name: str,
+    input: ArrayLike,
+    /,
+    size: int,
+    axis: int = -1,
+    *,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Array:
+    """The {what} of neighbours along one axis; equal ones share the gradient.
+
+    maximum_filter1d:
+    >>> gt.ndimage.maximum_filter1d(np.array([1.0, 2.0, 0.0, 0.0]), 3)
+    array([2., 2., 2., 0.])
+
+    minimum_filter1d:
+    >>> gt.ndimage.minimum_filter1d(np.array([1.0, 2.0, 3.0]), 3)
+    array([1., 1., 2.])
+    """
+    rank_of = _RANKS[name.partition("_")[0]]
+    return _ranked(name, input, rank_of, size, None, mode, cval, origin, (axis,))
+
+
+@options(FILTERS)
+def _over(
+    name: str,
+    input: ArrayLike,
+    /,
+    size: Any = None,
+    footprint: Any = None,
+    *,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    axes: Axis = None,
+) -> Array:
+    """The {what}.
+
+    maximum_filter:
+    >>> gt.ndimage.maximum_filter(np.eye(3), size=2)
+    array([[1., 1., 0.],
+           [1., 1., 1.],
+           [0., 1., 1.]])
+
+    minimum_filter:
+    >>> gt.ndimage.minimum_filter(np.ones((2, 2)), size=2)
+    array([[1., 1.],
+           [1., 1.]])
+
+    median_filter:
+    >>> gt.ndimage.median_filter(np.array([1.0, 9.0, 2.0, 3.0]), 3)
+    array([1., 2., 3., 3.])
+    """
+    kind = name.partition("_")[0]
+    if footprint is not None or size is None or kind == "median":
+        return _ranked(name, input, _RANKS[kind], size, footprint, mode, cval, origin, axes)
+    # The extreme of a box is that along one axis after the other.
+    along_one = functools.partial(_along, name, cval=cval)
+    x = real_floating(name, input)
+    return along_each(name, x, axes, along_one, size=size, mode=mode, origin=origin)
+
+
+maximum_filter1d, minimum_filter1d = members(
+    _along, {"maximum_filter1d": "largest", "minimum_filter1d": "smallest"}
+)
+maximum_filter, minimum_filter, median_filter = members(
+    _over,
+    {
+        "maximum_filter": "largest of neighbours; equal ones share the gradient",
+        "minimum_filter": "smallest of neighbours; equal ones share the gradient",
+        "median_filter": "median of the neighbours of each element; of an even number, the upper "
+        "middle one",
+    },
+)
 
 
 @options(FILTERS)
@@ -78,27 +161,6 @@ def rank_filter(
     rank = operator.index(rank)
     options = (size, footprint, mode, cval, origin, axes)
     return _ranked("rank_filter", input, lambda n: rank + n if rank < 0 else rank, *options)
-
-
-@options(FILTERS)
-def median_filter(
-    input: ArrayLike,
-    /,
-    size: Any = None,
-    footprint: Any = None,
-    *,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    axes: Axis = None,
-) -> Array:
-    """The median of the neighbours of each element; of an even number, the upper middle one.
-
-    >>> gt.ndimage.median_filter(np.array([1.0, 9.0, 2.0, 3.0]), 3)
-    array([1., 2., 3., 3.])
-    """
-    options = (size, footprint, mode, cval, origin, axes)
-    return _ranked("median_filter", input, lambda count: count // 2, *options)
 
 
 @options(FILTERS)

@@ -8,6 +8,7 @@ Arrays are stacks: coefficients (…, *shape), coordinates (…, n, points), num
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -110,14 +111,10 @@ def _terms(
 
 def _combined(axes: Sequence[Any]) -> Iterator[tuple[Any, Any, Any]]:
     """One neighbour along each of the axes, in all combinations."""
-    first, *others = axes
-    for index, weight, inside in first:
-        if not others:
-            yield index, weight, inside
-            continue
-        for more, factor, also in _combined(others):
-            known = also if inside is None else inside if also is None else inside & also
-            yield index + more, weight * factor, known
+    for chosen in itertools.product(*axes):
+        indices, weights, limits = zip(*chosen, strict=True)
+        inside = None if limits[0] is None else functools.reduce(np.logical_and, limits)
+        yield functools.reduce(np.add, indices), functools.reduce(np.multiply, weights), inside
 
 
 # ---- forwards -----------------------------------------------------------------------------------
@@ -169,29 +166,26 @@ def _each(
     return out
 
 
-def _sample_forward(xp: Any, c: Any, coordinates: Any, derivative: Any, **params: Any) -> Any:
-    def one(c: Any, coordinates: Any) -> Any:
-        return _sample_one(c, coordinates, derivative=derivative, **params)
-
-    return _each(one, c, len(derivative), coordinates, coordinates.shape[-1:])
+def _sample_forward(xp: Any, c: Any, coordinates: Any, **params: Any) -> Any:
+    one = functools.partial(_sample_one, **params)
+    return _each(one, c, len(params["derivative"]), coordinates, coordinates.shape[-1:])
 
 
 def _spread_forward(xp: Any, x: Any, coordinates: Any, shape: Any, **params: Any) -> Any:
-    def one(x: Any, coordinates: Any) -> Any:
-        return _spread_one(x, coordinates, shape, **params)
-
+    one = functools.partial(_spread_one, shape=shape, **params)
     return _each(one, x, 1, coordinates, shape)
 
 
 # ---- rules --------------------------------------------------------------------------------------
 
 
-def _once_more(derivative: Derivative, order: int) -> list[tuple[int, Derivative | None]]:
-    """For each axis, one more derivative along it; None where polynomials of degree `order` end."""
-    return [
-        (k, None if r >= order else (*derivative[:k], r + 1, *derivative[k + 1 :]))
+def _once_more(derivative: Derivative, order: int) -> dict[int, Derivative]:
+    """One more derivative along each axis, unless polynomials of degree `order` have none left."""
+    return {
+        k: (*derivative[:k], r + 1, *derivative[k + 1 :])
         for k, r in enumerate(derivative)
-    ]
+        if r < order
+    }
 
 
 def _row(coordinates: Any, k: int) -> Any:
@@ -202,29 +196,26 @@ def _by_coordinates(
     ct: Any, coefficients: Any, coordinates: Any, derivative: Derivative, order: int, **params: Any
 ) -> Any:
     """Numbers at points times the gradient of the spline there."""
-    rows: list[Any] = []
-    for _, more in _once_more(derivative, order):
-        if more is None:
-            rows.append(None)
-        else:
-            slope = sample(coefficients, coordinates, derivative=more, order=order, **params)
-            rows.append(real(ct * conj_if_complex(slope)))
-    known = next((row for row in rows if row is not None), None)
-    if known is None:
+    rows = {}
+    for k, more in _once_more(derivative, order).items():
+        slope = sample(coefficients, coordinates, derivative=more, order=order, **params)
+        rows[k] = real(ct * conj_if_complex(slope))
+    if not rows:
         return None
-    return unbroadcast(
-        stack([known * 0 if row is None else row for row in rows], -2), coordinates.shape
-    )
+    none = 0 * next(iter(rows.values()))
+    all_rows = [rows.get(k, none) for k in range(len(derivative))]
+    return unbroadcast(stack(all_rows, -2), coordinates.shape)
 
 
-def _sample_vjp(
-    wanted: Sequence[bool], ct: Any, _out: Any, c: Any, coordinates: Any, cval: Any, **params: Any
+def _sample_by_coefficients(
+    ct: Any, _out: Any, _c: Any, coordinates: Any, cval: Any, **params: Any
 ) -> Any:
-    shape = c.shape[len(c.shape) - len(params["derivative"]) :]
-    return (
-        unbroadcast(spread(ct, coordinates, shape=shape, **params), c.shape) if wanted[0] else None,
-        _by_coordinates(ct, c, coordinates, cval=cval, **params) if wanted[1] else None,
-    )
+    shape = _c.shape[len(_c.shape) - len(params["derivative"]) :]
+    return unbroadcast(spread(ct, coordinates, shape=shape, **params), _c.shape)
+
+
+def _sample_by_coordinates(ct: Any, _out: Any, c: Any, coordinates: Any, **params: Any) -> Any:
+    return _by_coordinates(ct, c, coordinates, **params)
 
 
 def _sample_jvp(
@@ -232,22 +223,23 @@ def _sample_jvp(
 ) -> Any:
     dc, dx = tangents
     total = None if dc is None else sample(dc, coordinates, cval=0.0, **params)
-    for k, more in _once_more(params["derivative"], params["order"]) if dx is not None else ():
-        if more is not None:
+    if dx is not None:
+        for k, more in _once_more(params["derivative"], params["order"]).items():
             slope = sample(c, coordinates, cval=cval, **{**params, "derivative": more})
             total = added(total, slope * _row(dx, k))
     return total
 
 
-def _spread_vjp(
-    wanted: Sequence[bool], ct: Any, _out: Any, x: Any, coordinates: Any, shape: Any, **params: Any
+def _spread_by_numbers(
+    ct: Any, _out: Any, _x: Any, coordinates: Any, shape: Any, **params: Any
 ) -> Any:
-    by_x = by_coordinates = None
-    if wanted[0]:
-        by_x = unbroadcast(sample(ct, coordinates, cval=0.0, **params), x.shape)
-    if wanted[1]:
-        by_coordinates = _by_coordinates(x, ct, coordinates, cval=0.0, **params)
-    return by_x, by_coordinates
+    return unbroadcast(sample(ct, coordinates, cval=0.0, **params), _x.shape)
+
+
+def _spread_by_coordinates(
+    ct: Any, _out: Any, x: Any, coordinates: Any, shape: Any, **params: Any
+) -> Any:
+    return _by_coordinates(x, ct, coordinates, cval=0.0, **params)
 
 
 def _spread_jvp(
@@ -255,21 +247,18 @@ def _spread_jvp(
 ) -> Any:
     dx, dc = tangents
     total = None if dx is None else spread(dx, coordinates, shape=shape, **params)
-    for k, more in _once_more(params["derivative"], params["order"]) if dc is not None else ():
-        if more is not None:
-            along = {**params, "derivative": more}
-            total = added(total, spread(x * _row(dc, k), coordinates, shape=shape, **along))
+    if dc is not None:
+        for k, more in _once_more(params["derivative"], params["order"]).items():
+            along = {**params, "shape": shape, "derivative": more}
+            total = added(total, spread(x * _row(dc, k), coordinates, **along))
     return total
 
 
 def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     own = (len(params["derivative"]) if op is op_of(sample) else 1, 2)
-    leads = [
-        len(x.shape) - n - (axis is not None) for x, n, axis in zip(args, own, axes, strict=True)
-    ]
-    sizes = zip(args, own, axes, strict=True)
-    stacks = [batch_first(x, axis, max(leads) + n) for x, n, axis in sizes]
-    return call(op, stacks, params), 0
+    given = list(zip(args, own, axes, strict=True))
+    lead = max(len(x.shape) - n - (axis is not None) for x, n, axis in given)
+    return call(op, [batch_first(x, axis, lead + n) for x, n, axis in given], params), 0
 
 
 def _infer_sample(c: Aval, coordinates: Aval, derivative: Derivative, **_params: Any) -> Aval:
@@ -286,7 +275,7 @@ sample: Callable[..., Any] = general(
     "spline_sample",
     _sample_forward,
     infer=_infer_sample,
-    vjp_all=_sample_vjp,
+    vjps=(_sample_by_coefficients, _sample_by_coordinates),
     jvp=_sample_jvp,
     batch=_batch,
 )
@@ -295,7 +284,7 @@ spread: Callable[..., Any] = general(
     "spline_spread",
     _spread_forward,
     infer=_infer_spread,
-    vjp_all=_spread_vjp,
+    vjps=(_spread_by_numbers, _spread_by_coordinates),
     jvp=_spread_jvp,
     batch=_batch,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -9,11 +10,12 @@ import numpy as np
 
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
-from gradtape.ops.arguments import check_real, normalize_axes
+from gradtape.ops.arguments import check_real
 from gradtape.ops.arrays.known import values_if_known
+from gradtape.ops.checks import check_least
 from gradtape.ops.exponential import exp
 from gradtape.ops.ndimage.filters import correlate1d
-from gradtape.ops.ndimage.windows import ALONG, FILTERS, floating, per_axis
+from gradtape.ops.ndimage.windows import ALONG, FILTERS, along_each, floating
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shared_options import options
@@ -79,10 +81,7 @@ def gaussian_filter1d(
     check_real("gaussian_filter1d", sigma=sigma, truncate=truncate)
     reach = _radius(sigma, truncate) if radius is None else operator.index(radius)
     order = operator.index(order)
-    if reach < 0 or order < 0:
-        raise ArgumentError(
-            f"gaussian_filter1d: got radius={reach}, order={order}, expected none below 0"
-        )
+    check_least("gaussian_filter1d", 0, radius=reach, order=order)
     weights = _gaussian(sigma, order, reach)
     return correlate1d(input, weights, axis, mode=mode, cval=cval)
 
@@ -114,16 +113,15 @@ def gaussian_filter(
     array([[1., 1.],
            [1., 1.]])
     """
-    name = "gaussian_filter"
-    x = floating(name, input)
-    chosen = normalize_axes(axes, len(x.shape), name)
+
+    def along_one(x: Array, sigma: Any, **options: Any) -> Array:
+        if not isinstance(sigma, Tensor) and sigma <= _NO_WIDTH:
+            return x
+        return gaussian_filter1d(x, sigma, cval=cval, truncate=truncate, **options)
+
+    x = floating("gaussian_filter", input)
     given = {"sigma": sigma, "order": order, "mode": mode, "radius": radius}
-    options = (per_axis(name, what, value, len(chosen)) for what, value in given.items())
-    for axis, one, nth, beyond, reach in zip(chosen, *options, strict=True):
-        if isinstance(one, Tensor) or one > _NO_WIDTH:
-            rest = {"mode": beyond, "cval": cval, "truncate": truncate, "radius": reach}
-            x = gaussian_filter1d(x, one, axis, nth, **rest)
-    return x
+    return along_each("gaussian_filter", x, axes, along_one, **given)
 
 
 @options(ALONG)
@@ -163,13 +161,6 @@ def uniform_filter(
     array([[1., 1.],
            [1., 1.]])
     """
-    name = "uniform_filter"
-    x = floating(name, input)
-    chosen = normalize_axes(axes, len(x.shape), name)
-    options = (
-        per_axis(name, what, value, len(chosen))
-        for what, value in (("size", size), ("mode", mode), ("origin", origin))
-    )
-    for axis, one, beyond, moved in zip(chosen, *options, strict=True):
-        x = uniform_filter1d(x, one, axis, mode=beyond, cval=cval, origin=moved)
-    return x
+    x = floating("uniform_filter", input)
+    along_one = functools.partial(uniform_filter1d, cval=cval)
+    return along_each("uniform_filter", x, axes, along_one, size=size, mode=mode, origin=origin)

@@ -44,8 +44,6 @@ def _multiplied(
         half = at == last and n >= 0
         f = np.arange(size) / max(n, 1) if half else np.fft.fftfreq(size)
         weights = factor(f, value)
-        if weights.dtype.kind == "c":
-            x = astype(x, complex_dtype(x.dtype), copy=False)
         kind = complex_dtype if weights.dtype.kind == "c" else real_dtype
         weights = astype(weights, kind(x.dtype), copy=False)
         x = x * reshape(weights, (size,) + (1,) * (ndim - at - 1))
@@ -62,16 +60,12 @@ def fourier_gaussian(input: ArrayLike, /, sigma: Any, n: int = -1, axis: int = -
     >>> gt.ndimage.fourier_gaussian(np.ones(4), 1.0).round(4)
     array([1.    , 0.2912, 0.0072, 0.2912])
     """
+
     # The transform of a Gaussian: exp(−2·π²·σ²·f²)
-    return _multiplied(
-        "fourier_gaussian",
-        input,
-        "sigma",
-        sigma,
-        n,
-        axis,
-        lambda f, width: exp(-2 * (np.pi * f * width) ** 2),
-    )
+    def factor(f: Any, width: Any) -> Any:
+        return exp(-2 * (np.pi * f * width) ** 2)
+
+    return _multiplied("fourier_gaussian", input, "sigma", sigma, n, axis, factor)
 
 
 @options(_TRANSFORMS)
@@ -84,15 +78,11 @@ def fourier_uniform(input: ArrayLike, /, size: Any, n: int = -1, axis: int = -1)
     >>> gt.ndimage.fourier_uniform(np.ones(4), 2.0).round(4)
     array([1.    , 0.6366, 0.    , 0.6366])
     """
-    return _multiplied(
-        "fourier_uniform",
-        input,
-        "size",
-        size,
-        n,
-        axis,
-        lambda f, width: sinc(f * width),
-    )
+
+    def factor(f: Any, width: Any) -> Any:
+        return sinc(f * width)
+
+    return _multiplied("fourier_uniform", input, "size", size, n, axis, factor)
 
 
 @options(_TRANSFORMS)
@@ -105,12 +95,8 @@ def fourier_shift(input: ArrayLike, /, shift: Any, n: int = -1, axis: int = -1) 
     >>> gt.fft.ifft(gt.ndimage.fourier_shift(np.fft.fft([1.0, 2.0, 3.0, 4.0]), 1)).real.round(12)
     array([4., 1., 2., 3.])
     """
-    return _multiplied(
-        "fourier_shift",
-        input,
-        "shift",
-        shift,
-        n,
-        axis,
-        lambda f, distance: exp(-2j * np.pi * f * distance),
-    )
+
+    def factor(f: Any, distance: Any) -> Any:
+        return exp(-2j * np.pi * f * distance)
+
+    return _multiplied("fourier_shift", input, "shift", shift, n, axis, factor)

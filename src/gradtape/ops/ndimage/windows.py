@@ -8,30 +8,22 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
-from gradtape.ops.arguments import as_array
+from gradtape.ops.arguments import as_array, normalize_axes
+from gradtape.ops.checks import check_choice
 from gradtape.ops.family import member
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
-from gradtape.ops.pad_modes import pad
 from gradtape.ops.signal.parts import padded
-from gradtape.typing import Array, ArrayLike
+from gradtape.typing import Array, ArrayLike, Axis
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 # SciPy's name for a continuation beyond the ends -> NumPy's, as in `pad`.
-_PADDING = {
-    "reflect": "symmetric",
-    "grid-mirror": "symmetric",
-    "mirror": "reflect",
-    "nearest": "edge",
-    "wrap": "wrap",
-    "grid-wrap": "wrap",
-    "constant": "constant",
-    "grid-constant": "constant",
-}
+_PADDING = {"reflect": "symmetric", "mirror": "reflect", "nearest": "edge"}
+_PADDING |= {"wrap": "wrap", "constant": "constant"}
+_PADDING |= {"grid-mirror": "symmetric", "grid-wrap": "wrap", "grid-constant": "constant"}
 
 # The options that filters share: over several axes, and along one.
 FILTERS = {
@@ -68,18 +60,33 @@ def members(
 
 def per_axis(name: str, what: str, value: Any, count: int) -> list[Any]:
     """One value for all axes, or one for each, as a list."""
-    if isinstance(value, Tensor) and len(value.shape) == 1:
-        value = [value[i] for i in range(value.shape[0])]
-    if isinstance(value, str | Tensor) or not isinstance(value, Sequence | np.ndarray):
+    several = isinstance(value, Sequence) and not isinstance(value, str)
+    if not several and not getattr(value, "shape", ()):
         return [value] * count
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return [value] * count
-    values = list(value)
-    if len(values) != count:
+    if len(value) != count:
         raise ShapeError(
             f"{name}: got {what}={value}, expected one, or one for each of {count} axes"
         )
-    return values
+    return list(value)
+
+
+def along_each(
+    name: str, x: Array, axes: Axis, function: Callable[..., Array], **given: Any
+) -> Array:
+    """A filter along each of some axes, one after the other.
+
+    Args:
+        name: The function, for errors.
+        x: The array.
+        axes: The axes; None for all of them.
+        function: The filter along one axis.
+        **given: Its options, for all axes or for each.
+    """
+    chosen = normalize_axes(axes, len(x.shape), name)
+    options = [per_axis(name, what, value, len(chosen)) for what, value in given.items()]
+    for axis, *values in zip(chosen, *options, strict=True):
+        x = function(x, axis=axis, **dict(zip(given, values, strict=True)))
+    return x
 
 
 def floating(name: str, x: ArrayLike) -> Array:
@@ -112,36 +119,44 @@ def window_of(name: str, size: Any, footprint: Any, count: int) -> Any:
             )
         footprint = np.ones(sizes, bool)
     footprint = np.asarray(footprint, bool)
-    if footprint.ndim != count:
+    if footprint.ndim != count or not footprint.any():
         raise ArgumentError(
-            f"{name}: got a footprint of shape {footprint.shape}, expected {count} axes"
+            f"{name}: got a footprint of shape {footprint.shape} with {footprint.sum()} elements, "
+            f"expected {count} axes and at least one element"
         )
-    if not footprint.any():
-        raise ArgumentError(f"{name}: got a footprint without any True, expected at least one")
     return footprint
+
+
+def turned_origins(name: str, origin: Any, sizes: Sequence[int]) -> list[int]:
+    """The origins of a reversed window of some sizes; its middle moves where a size is even."""
+    origins = per_axis(name, "origin", origin, len(sizes))
+    return [-one - (size % 2 == 0) for one, size in zip(origins, sizes, strict=True)]
 
 
 def surrounded(
     name: str,
     x: Array,
-    sizes: dict[int, int],
-    modes: Sequence[str],
+    axes: Sequence[int],
+    sizes: Sequence[int],
+    mode: Any,
     cval: Any,
-    origins: Sequence[int],
+    origin: Any,
 ) -> Array:
     """The array continued along axes, so that a window of the given sizes fits everywhere.
 
     Args:
         name: The function, for errors.
         x: The array.
-        sizes: The size of the window along axes.
-        modes: What lies beyond the ends of each of these axes.
+        axes: The axes.
+        sizes: The size of the window along each of them.
+        mode: What lies beyond the ends, of all axes or of each.
         cval: The number for "constant".
-        origins: By how much the window is moved along each of them.
+        origin: By how much the window is moved, along all axes or along each.
     """
-    for (axis, size), mode, origin in zip(sizes.items(), modes, origins, strict=True):
-        if mode not in _PADDING:
-            raise ArgumentError(f"{name}: got mode={mode!r}, expected one of {', '.join(_PADDING)}")
+    modes = per_axis(name, "mode", mode, len(axes))
+    origins = per_axis(name, "origin", origin, len(axes))
+    for axis, size, mode, origin in zip(axes, sizes, modes, origins, strict=True):
+        check_choice(name, _PADDING, mode=mode)
         before = size // 2 + operator.index(origin)
         if size < 1 or not 0 <= before < size:
             raise ArgumentError(
@@ -151,10 +166,7 @@ def surrounded(
         widths = [(0, 0)] * len(x.shape)
         widths[axis] = (before, size - 1 - before)
         # If an axis has no elements, no window sees what lies beyond its ends.
-        if _PADDING[mode] == "constant" or x.shape[axis] == 0:
-            x = padded(x, widths, cval)
-        elif size > 1:
-            x = pad(x, widths, mode=_PADDING[mode])
+        x = padded(x, widths, _PADDING[mode] if x.shape[axis] else "constant", cval)
     return x
 
 
@@ -166,10 +178,7 @@ def neighbours(
     They come along a new first axis, in the order of `np.argwhere(footprint)`. `mode` and `origin`
     are given for all axes, or for each.
     """
-    modes = per_axis(name, "mode", mode, len(axes))
-    origins = per_axis(name, "origin", origin, len(axes))
-    sizes = dict(zip(axes, footprint.shape, strict=True))
-    around = surrounded(name, x, sizes, modes, cval, origins)
+    around = surrounded(name, x, axes, footprint.shape, mode, cval, origin)
     found = []
     for place in np.argwhere(footprint).tolist():
         index = [slice(None)] * len(x.shape)

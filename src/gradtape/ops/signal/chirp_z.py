@@ -8,25 +8,26 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.errors import UnsupportedError
+from gradtape.ops.checks import check_least
 from gradtape.ops.fft.common import complex_dtype
 from gradtape.ops.fft.frequencies import next_fast_len
 from gradtape.ops.fft.transforms import fft, ifft
 from gradtape.ops.shape import moveaxis
-from gradtape.ops.signal.parts import part, signal_along
+from gradtape.ops.signal.parts import part, time_last
 from gradtape.typing import Array, ArrayLike
 
 
-def _points(name: str, m: int | None, n: int) -> int:
-    count = n if m is None else operator.index(m)
-    if count < 1:
-        raise ArgumentError(f"{name}: got m={m}, expected at least one point")
-    return count
+def _prepared(name: str, x: ArrayLike, axis: int, m: int | None) -> tuple[Array, int, int, Any]:
+    """The signal with time last, its axis of time, how many points, and the numbers k."""
+    x, axis = time_last(name, x, axis)
+    m = x.shape[-1] if m is None else operator.index(m)
+    check_least(name, 1, m=m)
+    return x, axis, m, np.arange(max(m, x.shape[-1]))
 
 
 def _convolved(x: Array, axis: int, chirp: Any, start: Any, m: int) -> Array:
     """X[k] = Σ x[n]·start[n]·w^{nk}, where chirp[k] is w^{k²/2} and 2nk = n² + k² − (k − n)²."""
-    x = moveaxis(x, axis, -1)
     n, dtype = x.shape[-1], complex_dtype(x.dtype)
     size = next_fast_len(n + m - 1)
     kernel = np.fft.fft(1 / np.concatenate([chirp[n - 1 : 0 : -1], chirp[:m]]), size)
@@ -61,17 +62,14 @@ def czt(
     >>> np.round(gt.signal.czt(np.array([1.0, 0.0, 0.0])).real, 12)
     array([1., 1., 1.])
     """
-    x, axis = signal_along("czt", x, axis)
-    n = x.shape[axis]
-    m = _points("czt", m, n)
+    x, axis, m, k = _prepared("czt", x, axis, m)
     if isinstance(w, Tensor) or isinstance(a, Tensor):
         raise UnsupportedError(
             "czt: got a tensor for the points, expected numbers; use gt.signal.freqz"
         )
-    k = np.arange(max(m, n))
     # Around the circle, squares modulo 2m keep all digits.
     chirp = np.exp(-1j * np.pi * (k * k % (2 * m)) / m) if w is None else complex(w) ** (k * k / 2)
-    return _convolved(x, axis, chirp, complex(a) ** -k[:n], m)
+    return _convolved(x, axis, chirp, complex(a) ** -k[: x.shape[-1]], m)
 
 
 def zoom_fft(
@@ -97,12 +95,10 @@ def zoom_fft(
     >>> np.round(abs(gt.signal.zoom_fft(np.ones(4), 1.0, 2)), 12)
     array([4., 0.])
     """
-    x, axis = signal_along("zoom_fft", x, axis)
-    n = x.shape[axis]
-    m = _points("zoom_fft", m, n)
+    x, axis, m, k = _prepared("zoom_fft", x, axis, m)
     low, high = (0.0, float(fn)) if np.ndim(fn) == 0 else map(float, fn)
     step = (high - low) / fs
     step = step * m / (m - 1) if endpoint and m > 1 else step
-    k = np.arange(max(m, n))
     chirp = np.exp(-1j * np.pi * step * (k * k) / m)
-    return _convolved(x, axis, chirp, np.exp(-2j * np.pi * low / fs * k[:n]), m)
+    start = np.exp(-2j * np.pi * low / fs * k[: x.shape[-1]])
+    return _convolved(x, axis, chirp, start, m)

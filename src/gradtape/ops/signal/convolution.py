@@ -7,19 +7,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
-from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.checks import check_axes, check_choice
+from gradtape.ops.family import member
 from gradtape.ops.fft.frequencies import next_fast_len
 from gradtape.ops.fft.transforms import fftn, ifftn, irfftn, rfftn
 from gradtape.ops.pad import crop
-from gradtape.ops.pad_modes import pad
-from gradtape.ops.shape import reshape
+from gradtape.ops.shape import moveaxis, reshape
 from gradtape.ops.signal.direct import convolve_over, turned
-from gradtape.ops.signal.parts import padded
+from gradtape.ops.signal.parts import longer, padded, part
 from gradtape.typing import Array, ArrayLike, Axis
 
-_MODES = ("full", "same", "valid")
 _BOUNDARIES = {"fill": "constant", "pad": "constant", "wrap": "wrap", "circular": "wrap"}
 _BOUNDARIES |= {"symm": "symmetric", "symmetric": "symmetric"}
 
@@ -30,20 +29,14 @@ _BOUNDARIES |= {"symm": "symmetric", "symmetric": "symmetric"}
 def _prepared(name: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[Array, Array]:
     """Both arguments as arrays, checked: equally many axes, and at least one element."""
     x, h = as_array(in1), as_array(in2)
-    if mode not in _MODES:
-        raise ArgumentError(f'{name}: got mode={mode!r}, expected "full", "same" or "valid"')
-    if len(x.shape) != len(h.shape):
+    check_choice(name, ("full", "same", "valid"), mode=mode)
+    if len(x.shape) != len(h.shape) or 0 in (*x.shape, *h.shape):
         raise ShapeError(
-            f"{name}: got shapes {x.shape} and {h.shape}, expected as many axes; reshape one of "
-            "them"
+            f"{name}: got shapes {x.shape} and {h.shape}, expected as many axes of both, and at "
+            "least one element"
         )
-    if 0 in x.shape or 0 in h.shape:
-        raise ShapeError(
-            f"{name}: got shapes {x.shape} and {h.shape}, expected at least one element of both"
-        )
-    for array in (x, h):
-        if array.dtype.kind == "b":
-            raise DTypeError(f"{name}: got {array.dtype}, expected numbers; use astype(int)")
+    if "b" in (x.dtype.kind, h.dtype.kind):
+        raise DTypeError(f"{name}: got {x.dtype} and {h.dtype}, expected numbers; use astype(int)")
     return x, h
 
 
@@ -62,8 +55,6 @@ def _ordered(name: str, x: Array, h: Array, axes: Sequence[int]) -> tuple[Array,
 
 def _centered(out: Array, sizes: Sequence[int]) -> Array:
     """The middle part of an array."""
-    if tuple(out.shape) == tuple(sizes):
-        return out
     extra = [n - size for n, size in zip(out.shape, sizes, strict=True)]
     return crop(out, widths=tuple((e // 2, e - e // 2) for e in extra))
 
@@ -92,8 +83,7 @@ def _faster_by_fft(x: Array, h: Array, mode: str) -> bool:
 
 
 def _convolved(name: str, x: Array, h: Array, mode: str, method: str) -> Array:
-    if method not in ("auto", "direct", "fft"):
-        raise ArgumentError(f'{name}: got method={method!r}, expected "auto", "direct" or "fft"')
+    check_choice(name, ("auto", "direct", "fft"), method=method)
     if method == "fft" or (method == "auto" and _faster_by_fft(x, h, mode)):
         return _by_transforms(name, x, h, mode, tuple(range(len(x.shape))))
     return _directly(name, x, h, mode)
@@ -140,8 +130,7 @@ def correlate(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", method: str
     array([0., 1., 2., 3.])
     """
     x, h = _prepared("correlate", in1, in2, mode)
-    ndim = len(x.shape)
-    return _convolved("correlate", x, turned(h, ndim) if ndim else conj_if_complex(h), mode, method)
+    return _convolved("correlate", x, turned(h, len(h.shape)), mode, method)
 
 
 # ---- by Fourier transforms ----------------------------------------------------------------------
@@ -160,13 +149,17 @@ def _by_transforms(name: str, x: Array, h: Array, mode: str, axes: tuple[int, ..
     else:
         fast = tuple(next_fast_len(size, True) for size in sizes)
         out = irfftn(rfftn(x, fast, axes) * rfftn(h, fast, axes), fast, axes)
-    full, wanted = list(out.shape), list(out.shape)
+    widths = [(0, 0)] * len(out.shape)
     for axis, size in zip(axes, sizes, strict=True):
         n, m = x.shape[axis], h.shape[axis]
-        full[axis] = size
-        wanted[axis] = {"full": size, "same": n, "valid": n - m + 1}[mode]
-    out = crop(out, widths=tuple((0, n - m) for n, m in zip(out.shape, full, strict=True)))
-    return _centered(out, wanted)
+        before = (size - _wanted(n, m, mode)) // 2
+        widths[axis] = (before, out.shape[axis] - before - _wanted(n, m, mode))
+    return crop(out, widths=tuple(widths))
+
+
+def _wanted(n: int, m: int, mode: str) -> int:
+    """How many sums of arrays of n and m elements are returned."""
+    return {"full": n + m - 1, "same": n, "valid": abs(n - m) + 1}[mode]
 
 
 def _axes(name: str, x: Array, h: Array, axes: Axis) -> tuple[int, ...]:
@@ -220,84 +213,38 @@ def oaconvolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", axes: Axis
     name = "oaconvolve"
     x, h = _prepared(name, in1, in2, mode)
     chosen = _axes(name, x, h, axes)
-    if mode == "valid":
-        x, h = _ordered(name, x, h, chosen)
-    sizes = [(x.shape[axis], h.shape[axis]) for axis in chosen]
-    block = [_block_size(n, m) for n, m in sizes]
-    if len(chosen) != 1 or block[0] is None:
+    if len(chosen) != 1:
         return _by_transforms(name, x, h, mode, chosen)
-    (axis,), ((n, m),) = chosen, sizes
-    long, short = (x, h) if n >= m else (h, x)
-    out = _overlap_add(name, long, short, axis, block[0])
-    wanted = list(out.shape)
-    wanted[axis] = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
-    return _centered(out, wanted)
-
-
-def _block_size(n: int, m: int) -> int | None:
-    """The length of blocks of the longer array; None if one transform of all is as good."""
-    n, m = max(n, m), min(n, m)
-    # A transform of 8 times the shorter length spends an eighth of itself on the overlap.
-    size = next_fast_len(8 * m, True)
-    return None if n < 2 * size else size - m + 1
-
-
-def _overlap_add(name: str, x: Array, h: Array, axis: int, block: int) -> Array:
-    """The full convolution along one axis, by blocks whose results overlap."""
+    (axis,) = chosen
     n, m = x.shape[axis], h.shape[axis]
+    # A transform of 8 times the shorter length spends an eighth of itself on the overlap.
+    points = next_fast_len(8 * min(n, m), True)
+    if max(n, m) < 2 * points:  # one transform of all is as good
+        return _by_transforms(name, x, h, mode, chosen)
+    x, h = (moveaxis(array, axis, -1) for array in ((x, h) if n >= m else (h, x)))
+    out = _overlap_add(name, x, h, points - min(n, m) + 1)
+    start = (n + m - 1 - _wanted(n, m, mode)) // 2
+    return moveaxis(part(out, start, start + _wanted(n, m, mode)), -1, axis)
+
+
+def _overlap_add(name: str, x: Array, h: Array, block: int) -> Array:
+    """The full convolution along the last axis, by blocks whose results overlap."""
+    n, m = x.shape[-1], h.shape[-1]
     count = math.ceil(n / block)
-    before, after = x.shape[:axis], x.shape[axis + 1 :]
-
-    def longer(array: Array, front: int, back: int, at: int) -> Array:
-        return pad(array, _widths(len(array.shape), at, (front, back)))
-
-    blocks = reshape(longer(x, 0, count * block - n, axis), (*before, count, block, *after))
-    kernel = reshape(h, (*h.shape[:axis], 1, m, *h.shape[axis + 1 :]))
-    parts = _by_transforms(name, blocks, kernel, "full", (axis + 1,))
-    before, after = parts.shape[:axis], parts.shape[axis + 2 :]
-    whole = (*before, count * block, *after)
+    blocks = reshape(longer(x, 0, count * block - n), (*x.shape[:-1], count, block))
+    kernel = reshape(h, (*h.shape[:-1], 1, m))
+    parts = _by_transforms(name, blocks, kernel, "full", (len(blocks.shape) - 1,))
     # Each result overlaps the next one by m − 1 elements.
-    own = crop(parts, widths=_widths(len(parts.shape), axis + 1, (0, m - 1)))
-    over = crop(parts, widths=_widths(len(parts.shape), axis + 1, (block, 0)))
-    over = longer(over, 0, block - m + 1, axis + 1)
-    out = longer(reshape(own, whole), 0, block, axis) + longer(reshape(over, whole), block, 0, axis)
-    return crop(out, widths=_widths(len(out.shape), axis, (0, (count + 1) * block - n - m + 1)))
-
-
-def _widths(ndim: int, axis: int, width: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    return tuple(width if at == axis else (0, 0) for at in range(ndim))
+    own, over = part(parts, 0, block), longer(part(parts, block, None), 0, block - m + 1)
+    whole = (*parts.shape[:-2], count * block)
+    return longer(reshape(own, whole), 0, block) + longer(reshape(over, whole), block, 0)
 
 
 # ---- images -------------------------------------------------------------------------------------
 
 
-def _convolved_2d(
-    name: str, x: Array, h: Array, mode: str, boundary: str, fillvalue: float
-) -> Array:
-    """A convolution of matrices; the first one is continued beyond its edges.
-
-    The middle part of a correlation begins later than that of a convolution where the number of
-    elements to cut off is odd.
-    """
-    if len(x.shape) != 2:
-        raise ShapeError(f"{name}: got shapes {x.shape} and {h.shape}, expected two axes of both")
-    if boundary not in _BOUNDARIES:
-        raise ArgumentError(f'{name}: got boundary={boundary!r}, expected "fill", "wrap" or "symm"')
-    if mode == "valid":
-        return _directly(name, x, h, mode)
-    widths = [(m - 1, m - 1) for m in h.shape]
-    if mode == "same":
-        later = name == "correlate2d"
-        before = [m // 2 if later else (m - 1) // 2 for m in h.shape]
-        widths = [(m - 1 - b, b) for m, b in zip(h.shape, before, strict=True)]
-    if _BOUNDARIES[boundary] == "constant":
-        around = padded(x, widths, fillvalue)
-    else:
-        around = pad(x, widths, mode=_BOUNDARIES[boundary])
-    return convolve_over(around, h, ndim=2, full=False)
-
-
-def convolve2d(
+def _over_images(
+    name: str,
     in1: ArrayLike,
     in2: ArrayLike,
     /,
@@ -305,11 +252,11 @@ def convolve2d(
     boundary: str = "fill",
     fillvalue: float = 0,
 ) -> Array:
-    """Convolution of two matrices, with a choice of what lies beyond the first one.
+    """{what} of two matrices, with a choice of what lies beyond the first one.
 
     Args:
         in1: The first matrix.
-        in2: The second matrix.
+        in2: The second matrix{turned}.
         mode: "full", "same" or "valid", as for `gt.signal.convolve`.
         boundary: How the first matrix is continued: "fill" by a number, "wrap" by itself,
             "symm" mirrored.
@@ -319,35 +266,33 @@ def convolve2d(
         ShapeError: There are not two axes, or the shapes do not fit.
         ArgumentError: `mode` or `boundary` is something else.
 
+    convolve2d:
     >>> gt.signal.convolve2d(np.eye(2), np.ones((1, 2)), boundary="wrap")
     array([[1., 1., 1.],
            [1., 1., 1.]])
-    """
-    x, h = _prepared("convolve2d", in1, in2, mode)
-    return _convolved_2d("convolve2d", x, h, mode, boundary, fillvalue)
 
-
-def correlate2d(
-    in1: ArrayLike,
-    in2: ArrayLike,
-    /,
-    mode: str = "full",
-    boundary: str = "fill",
-    fillvalue: float = 0,
-) -> Array:
-    """Correlation of two matrices, with the options of `gt.signal.convolve2d`.
-
-    Args:
-        in1: The first matrix.
-        in2: The second matrix, which is conjugated and moved.
-        mode: "full", "same" or "valid".
-        boundary: "fill", "wrap" or "symm".
-        fillvalue: The number for "fill".
-
+    correlate2d:
     >>> gt.signal.correlate2d(np.eye(2), np.array([[1.0, 2.0]]), mode="valid")
     array([[1.],
            [2.]])
     """
-    x, h = _prepared("correlate2d", in1, in2, mode)
-    h = turned(h, len(h.shape)) if len(h.shape) == 2 else h
-    return _convolved_2d("correlate2d", x, h, mode, boundary, fillvalue)
+    x, h = _prepared(name, in1, in2, mode)
+    check_axes(name, x, 2)
+    check_choice(name, _BOUNDARIES, boundary=boundary)
+    correlated = name == "correlate2d"
+    h = turned(h, 2) if correlated else h
+    if mode == "valid":
+        return _directly(name, x, h, mode)
+    widths = [(m - 1, m - 1) for m in h.shape]
+    if mode == "same":
+        # Where the number of elements to cut off is odd, a correlation begins later.
+        after = [(m if correlated else m - 1) // 2 for m in h.shape]
+        widths = [(m - 1 - b, b) for m, b in zip(h.shape, after, strict=True)]
+    around = padded(x, widths, _BOUNDARIES[boundary], fillvalue)
+    return convolve_over(around, h, ndim=2, full=False)
+
+
+convolve2d = member("convolve2d", _over_images, what="Convolution", turned="")
+correlate2d = member(
+    "correlate2d", _over_images, what="Correlation", turned=", which is conjugated and moved"
+)

@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import absolute
 from gradtape.ops.arrays.complexes import angle
 from gradtape.ops.arrays.differences import unwrap
 from gradtape.ops.arrays.median import median
 from gradtape.ops.cast import conj_if_complex, imag, real
-from gradtape.ops.pad_modes import pad
+from gradtape.ops.checks import check_choice
 from gradtape.ops.reduce import mean
 from gradtape.ops.shape import moveaxis
 from gradtape.ops.shared_options import options
-from gradtape.ops.signal.parts import along_last, part, signal_along
+from gradtape.ops.signal.parts import longer, part, time_last, window_of
 from gradtape.ops.signal.segments import (
     Segments,
     amplitude_scale,
@@ -25,22 +24,10 @@ from gradtape.ops.signal.segments import (
     segments_of,
     spectra,
 )
+from gradtape.ops.signal.spectral import one_sided_weights
 from gradtape.typing import Array, ArrayLike
 
 # ---- what they share ----------------------------------------------------------------------------
-
-
-def _is_density(name: str, scaling: str) -> bool:
-    if scaling not in ("density", "spectrum"):
-        raise ArgumentError(f'{name}: got scaling={scaling!r}, expected "density" or "spectrum"')
-    return scaling == "density"
-
-
-def _as_long(x: Array, y: Array) -> tuple[Array, Array]:
-    """Signals along the last axis with zeros at the end of the shorter one."""
-    size = max(x.shape[-1], y.shape[-1])
-    x, y = (pad(a, along_last(len(a.shape), (0, size - a.shape[-1]))) for a in (x, y))
-    return x, y
 
 
 def _products(
@@ -48,25 +35,20 @@ def _products(
     scaling: str,
 ) -> Array:  # fmt: skip
     """conj(X)·Y of the transforms of segments: (…, segments, frequencies)."""
-    factor = 1 / amplitude_scale(cut.window, fs, _is_density(name, scaling))
+    factor = 1 / amplitude_scale(name, cut.window, fs, scaling, "density")
     first = spectra(x, cut, factor, detrend, one_sided)
     second = first if y is x else spectra(y, cut, factor, detrend, one_sided)
     out = conj_if_complex(first) * second
     out = real(out) if y is x else out
     if one_sided:
         # Frequencies between the ends count for their mirror images as well.
-        weights = np.full(cut.points // 2 + 1, 2.0, out.dtype)
-        weights[0] = 1
-        if cut.points % 2 == 0:
-            weights[-1] = 1
-        out = out * weights
+        out = out * one_sided_weights(cut.points, out.dtype, 1.0)[: cut.points // 2 + 1]
     return out
 
 
 def _averaged(name: str, out: Array, average: str) -> Array:
     """The mean or the median over segments, the median without its bias."""
-    if average not in ("mean", "median"):
-        raise ArgumentError(f'{name}: got average={average!r}, expected "mean" or "median"')
+    check_choice(name, ("mean", "median"), average=average)
     if average == "mean" or out.shape[-2] == 1:
         return mean(out, axis=-2)
     count = out.shape[-2]
@@ -83,13 +65,13 @@ def _cross_density(
     detrend: Any, return_onesided: bool, scaling: str, axis: int, average: str,
 ) -> tuple[Any, Array]:  # fmt: skip
     """Frequencies, and the spectral density of two signals or, with y=None, of one."""
-    x, at = signal_along(name, x, axis)
-    x = moveaxis(x, at, -1)
+    x, _ = time_last(name, x, axis)
     if y is None:
         y = x
     else:
-        y, at = signal_along(name, y, axis)
-        x, y = _as_long(x, moveaxis(y, at, -1))
+        y, _ = time_last(name, y, axis)
+        size = max(x.shape[-1], y.shape[-1])
+        x, y = (longer(one, 0, size - one.shape[-1]) for one in (x, y))
     cut = segments_of(name, window, x.shape[-1], nperseg, noverlap, nfft)
     one_sided = return_onesided and x.dtype.kind != "c" and y.dtype.kind != "c"
     out = _products(name, x, y, cut, fs, detrend, one_sided, scaling)
@@ -207,15 +189,10 @@ def periodogram(
     >>> gt.signal.periodogram(np.array([1.0, 0.0, -1.0, 0.0]))[1]
     array([0., 2., 0.])
     """
-    x, at = signal_along("periodogram", x, axis)
-    size = x.shape[at] if nfft is None else min(nfft, x.shape[at])
-    x = moveaxis(part(moveaxis(x, at, -1), 0, size), -1, at)
-    window = "boxcar" if window is None else window
-    if not isinstance(window, str | tuple) and as_array(window).shape != (size,):
-        raise ShapeError(
-            f"periodogram: got a window of shape {as_array(window).shape} for {size} elements in "
-            "time, expected as many"
-        )
+    x, at = time_last("periodogram", x, axis)
+    size = x.shape[-1] if nfft is None else min(nfft, x.shape[-1])
+    x = moveaxis(part(x, 0, size), -1, at)
+    window = window_of("periodogram", "boxcar" if window is None else window, size)
     options = (fs, window, size, 0, nfft, detrend, return_onesided, scaling)
     return _cross_density("periodogram", x, None, *options, axis, "mean")
 
@@ -252,9 +229,6 @@ def coherence(
     return frequencies, absolute(across) ** 2 / own / other
 
 
-_MODES = ("psd", "complex", "magnitude", "angle", "phase")
-
-
 @options(_DENSITIES, raises=_ERRORS)
 def spectrogram(
     x: ArrayLike,
@@ -287,16 +261,14 @@ def spectrogram(
            [0., 0.]])
     """
     name = "spectrogram"
-    if mode not in _MODES:
-        raise ArgumentError(f"{name}: got mode={mode!r}, expected one of {', '.join(_MODES)}")
-    x, at = signal_along(name, x, axis)
-    x = moveaxis(x, at, -1)
+    check_choice(name, ("psd", "complex", "magnitude", "angle", "phase"), mode=mode)
+    x, at = time_last(name, x, axis)
     cut = segments_of(name, window, x.shape[-1], nperseg, noverlap, nfft, overlap=8)
     one_sided = return_onesided and x.dtype.kind != "c"
     if mode == "psd":
         out = _products(name, x, x, cut, fs, detrend, one_sided, scaling)
     else:
-        factor = 1 / amplitude_scale(cut.window, fs, _is_density(name, scaling))
+        factor = 1 / amplitude_scale(name, cut.window, fs, scaling, "density")
         out = spectra(x, cut, factor, detrend, one_sided)
         if mode == "magnitude":
             out = absolute(out)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,15 @@ import numpy as np
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, check_real
-from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.cast import astype, real
+from gradtape.ops.checks import check_choice, check_least
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
 from gradtape.ops.product import prod
 from gradtape.ops.shape import reshape
 from gradtape.ops.shared_options import options
-from gradtape.ops.signal.segments import check_rate
+from gradtape.ops.signal.segments import check_above_0
 from gradtape.ops.signal.zpk import (
     Zpk,
     bilinear_zpk,
@@ -54,16 +56,10 @@ def _butterworth(n: int) -> Zpk:
     return np.zeros(0, np.complex128), -np.exp(1j * _angles(n)), 1.0
 
 
-def _check_decibels(name: str, option: str, value: Any) -> None:
-    check_real(name, **{option: value})
-    known = values_if_known(as_array(value))
-    if np.shape(value) or (known is not None and not known > 0):
-        raise ArgumentError(f"{name}: got {option}={value!r}, expected one number above 0")
-
-
 def _chebyshev(n: int, ripple: Any) -> Zpk:
     """The Chebyshev filter with ripples, in decibels, in its pass band."""
-    _check_decibels("cheby1", "rp", ripple)
+    check_real("cheby1", rp=ripple)
+    check_above_0(rp=ripple)
     if n == 0:
         return np.zeros(0), np.zeros(0), 10 ** (-ripple / 20)
     square = 10 ** (0.1 * as_array(ripple)) - 1.0
@@ -76,7 +72,8 @@ def _chebyshev(n: int, ripple: Any) -> Zpk:
 
 def _inverse_chebyshev(n: int, attenuation: Any) -> Zpk:
     """The Chebyshev filter with ripples in its stop band, at an attenuation in decibels."""
-    _check_decibels("cheby2", "rs", attenuation)
+    check_real("cheby2", rs=attenuation)
+    check_above_0(rs=attenuation)
     if n == 0:
         return np.zeros(0), np.zeros(0), 1.0
     mu = arcsinh(sqrt(10 ** (0.1 * as_array(attenuation)) - 1.0)) / n
@@ -92,10 +89,14 @@ def _of_scipy(name: str, *args: Any) -> Zpk:
 
     if any(isinstance(arg, Tensor) for arg in args):
         raise UnsupportedError(
-            f"{name}: got a tensor as ripple, expected a number; the frequency may be a tensor"
+            "got a tensor as ripple, expected a number; the frequency may be a tensor"
         )
     z, p, k = getattr(scipy.signal, name)(*args)
     return z, p, k
+
+
+_elliptic = functools.partial(_of_scipy, "ellipap")
+_bessel = functools.partial(_of_scipy, "besselap")
 
 
 # ---- any filter ---------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def _frequencies(name: str, Wn: ArrayLike, count: int, analog: bool, fs: Any) ->
     if fs is not None:
         if analog:
             raise ArgumentError(f"{name}: got fs= for an analog filter; it goes with digital ones")
-        check_rate(fs)
+        check_above_0(fs=fs)
         edges = 2 * edges / fs
     if not rising(edges, below=math.inf if analog else 1.0):
         raise ArgumentError(
@@ -122,33 +123,29 @@ def _frequencies(name: str, Wn: ArrayLike, count: int, analog: bool, fs: Any) ->
 
 
 def _designed(
-    name: str, prototype: Zpk, Wn: ArrayLike, btype: str, analog: bool, output: str, fs: Any
-) -> Any:
-    """A low-pass filter turned into the type and form asked for."""
+    name: str, prototype: Callable[..., Zpk], given: tuple[Any, ...], Wn: ArrayLike, btype: str,
+    analog: bool, output: str, fs: Any,
+) -> Any:  # fmt: skip
+    """A low-pass filter turned into the type and form asked for; `given` begins with its order."""
+    order = operator.index(given[0])
+    check_least(name, 0, N=order)
     kind = _KINDS.get(btype.lower())
     if kind is None:
         raise ArgumentError(f"{name}: got btype={btype!r}, expected low, high, band or bandstop")
-    if output not in ("ba", "zpk", "sos"):
-        raise ArgumentError(f'{name}: got output={output!r}, expected "ba", "zpk" or "sos"')
+    check_choice(name, ("ba", "zpk", "sos"), output=output)
+    system = prototype(order, *given[1:])
     if kind in ("low", "high"):
         (edge,) = _frequencies(name, Wn, 1, analog, fs)
-        system = (lp2lp_zpk if kind == "low" else lp2hp_zpk)(*prototype, edge)
+        system = (lp2lp_zpk if kind == "low" else lp2hp_zpk)(*system, edge)
     else:
         low, high = _frequencies(name, Wn, 2, analog, fs)
         band = (sqrt(low * high), high - low)
-        system = (lp2bp_zpk if kind == "pass" else lp2bs_zpk)(*prototype, *band)
+        system = (lp2bp_zpk if kind == "pass" else lp2bs_zpk)(*system, *band)
     if not analog:
         system = bilinear_zpk(*system, fs=2.0)
     if output == "zpk":
         return system
     return in_pairs(*system) if output == "ba" else zpk2sos(*system, analog=analog)
-
-
-def _order(name: str, N: int) -> int:
-    order = operator.index(N)
-    if order < 0:
-        raise ArgumentError(f"{name}: got N={N}, expected an order of at least 0")
-    return order
 
 
 _DESIGNS = {
@@ -183,8 +180,7 @@ def butter(
     >>> b, np.round(a, 12) + 0.0
     (array([0.5, 0.5]), array([1., 0.]))
     """
-    order = _order("butter", N)
-    return _designed("butter", _butterworth(order), Wn, btype, analog, output, fs)
+    return _designed("butter", _butterworth, (N,), Wn, btype, analog, output, fs)
 
 
 @options(_DESIGNS, raises=_ERRORS)
@@ -206,8 +202,7 @@ def cheby1(
     >>> gt.signal.cheby1(2, 1.0, 0.3)[0].round(4)
     array([0.1382, 0.2765, 0.1382])
     """
-    prototype = _chebyshev(_order("cheby1", N), rp)
-    return _designed("cheby1", prototype, Wn, btype, analog, output, fs)
+    return _designed("cheby1", _chebyshev, (N, rp), Wn, btype, analog, output, fs)
 
 
 @options(_DESIGNS, raises=_ERRORS)
@@ -230,8 +225,7 @@ def cheby2(
     >>> gt.signal.cheby2(2, 20.0, 0.3)[0].round(4)
     array([ 0.1119, -0.0708,  0.1119])
     """
-    prototype = _inverse_chebyshev(_order("cheby2", N), rs)
-    return _designed("cheby2", prototype, Wn, btype, analog, output, fs)
+    return _designed("cheby2", _inverse_chebyshev, (N, rs), Wn, btype, analog, output, fs)
 
 
 @options(_DESIGNS, raises=_ERRORS)
@@ -258,8 +252,7 @@ def ellip(
     >>> gt.signal.ellip(2, 1.0, 20.0, 0.3)[0].round(4)
     array([0.2011, 0.1829, 0.2011])
     """
-    prototype = _of_scipy("ellipap", _order("ellip", N), rp, rs)
-    return _designed("ellip", prototype, Wn, btype, analog, output, fs)
+    return _designed("ellip", _elliptic, (N, rp, rs), Wn, btype, analog, output, fs)
 
 
 @options(_DESIGNS, raises=_ERRORS)
@@ -282,15 +275,14 @@ def bessel(
     >>> gt.signal.bessel(2, 0.3)[0].round(4)
     array([0.1212, 0.2424, 0.1212])
     """
-    prototype = _of_scipy("besselap", _order("bessel", N), norm)
-    return _designed("bessel", prototype, Wn, btype, analog, output, fs)
+    return _designed("bessel", _bessel, (N, norm), Wn, btype, analog, output, fs)
 
 
 # ---- one frequency ------------------------------------------------------------------------------
 
 
 def _notch(name: str, w0: Any, Q: Any, fs: Any, peak: bool) -> tuple[Array, Array]:
-    check_rate(fs)
+    check_above_0(fs=fs)
     check_real(name, w0=w0, Q=Q)
     frequency = np.pi * (2 * w0 / fs)
     if not rising(as_array(frequency), below=np.pi):

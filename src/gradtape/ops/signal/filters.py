@@ -11,13 +11,12 @@ from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.index import getitem
-from gradtape.ops.join import concatenate, stack
-from gradtape.ops.pad import crop, pad_constant
+from gradtape.ops.join import stack
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import moveaxis, reshape
 from gradtape.ops.signal.direct import convolve_over
-from gradtape.ops.signal.parts import in_common, part, signal_along
+from gradtape.ops.signal.parts import in_common, longer, part, signal_along, vector
 from gradtape.ops.signal.recursive import filter_over
 from gradtape.typing import Array, ArrayLike
 
@@ -26,13 +25,7 @@ from gradtape.typing import Array, ArrayLike
 
 def coefficients_of(name: str, b: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:
     """Both as arrays of one axis, divided by the first of a, which must not be 0."""
-    b, a = as_array(b), as_array(a)
-    if len(b.shape) > 1 or len(a.shape) > 1 or 0 in b.shape or 0 in a.shape:
-        raise ShapeError(
-            f"{name}: got coefficients of shapes {b.shape} and {a.shape}, expected one axis of at "
-            "least one element"
-        )
-    b, a = reshape(b, -1), reshape(a, -1)
+    b, a = vector(name, "b", b), vector(name, "a", a)
     first = part(a, 0, 1)
     known = values_if_known(first) if a.shape[0] > 1 else None
     if known is not None and not known.all():
@@ -46,8 +39,7 @@ def coefficients_of(name: str, b: ArrayLike, a: ArrayLike) -> tuple[Array, Array
 def as_many(b: Any, a: Any) -> tuple[Any, Any]:
     """Coefficients with zeros at the end of the shorter ones."""
     size = max(b.shape[0], a.shape[0])
-    b, a = (pad_constant(c, widths=((0, size - c.shape[0]),), fill=0) for c in (b, a))
-    return b, a
+    return longer(b, 0, size - b.shape[0]), longer(a, 0, size - a.shape[0])
 
 
 def _state(name: str, zi: Any, x: Any, axis: int, order: int) -> Any:
@@ -64,13 +56,11 @@ def _state(name: str, zi: Any, x: Any, axis: int, order: int) -> Any:
 
 def moving_average(b: Any, x: Any, state: Any) -> tuple[Any, Any]:
     """The filter without recursion along the last axis, a convolution, and its state at the end."""
-    order, size = b.shape[-1] - 1, x.shape[-1]
+    size = x.shape[-1]
     full = convolve_over(x, b, ndim=1, full=True)
-    none = ((0, 0),) * (len(full.shape) - 1)
-    if order:
-        before = ((0, 0),) * (len(state.shape) - 1)
-        full = full + pad_constant(state, widths=(*before, (0, size)), fill=0)
-    return crop(full, widths=(*none, (0, order))), crop(full, widths=(*none, (size, 0)))
+    if b.shape[-1] > 1:
+        full = full + longer(state, 0, size)
+    return part(full, 0, size), part(full, size, None)
 
 
 # ---- by coefficients ----------------------------------------------------------------------------
@@ -132,10 +122,7 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike, /) -> Array:
     # With z the same before and after a step, and x = 1: z_k = B_k + … + a-sums·z₀.
     step = part(b, 1, None) - later * part(b, 0, 1)
     first = sum_of(step) / sum_of(a)
-    none = np.zeros(1, a.dtype)
-    sums, steps = (
-        concatenate([none, part(cumsum(c), None, -1)])[: later.shape[0]] for c in (later, step)
-    )
+    sums, steps = (cumsum(c) - c for c in (later, step))
     return (1 + sums) * first - steps
 
 
@@ -163,7 +150,7 @@ def lfiltic(b: ArrayLike, a: ArrayLike, y: ArrayLike, /, x: Any = None) -> Array
             known = part(earlier, 0, count)
             met = convolve_over(part(coefficients, 1, None), flip(known, 0), ndim=1, full=True)
             met = part(met, known.shape[0] - 1, None)
-            total = total + sign * pad_constant(met, widths=((0, order - count),), fill=0)
+            total = total + sign * longer(met, 0, order - count)
     return total
 
 

@@ -10,49 +10,36 @@ import numpy as np
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_choice
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
-from gradtape.ops.signal.segments import check_rate
+from gradtape.ops.signal.parts import window_of
+from gradtape.ops.signal.segments import check_above_0
 from gradtape.ops.signal.zpk import rising
 from gradtape.ops.trigonometric import cos, sinc
 from gradtape.typing import Array, ArrayLike
 
-# Whether frequency 0 passes, and how many edges there are: one, or two and more.
-_PASS_ZERO = {
-    "lowpass": (True, True),
-    "highpass": (False, True),
-    "bandpass": (False, False),
-    "bandstop": (True, False),
-}
+_ONE_EDGE, _MORE_EDGES = ("lowpass", "highpass"), ("bandpass", "bandstop")
 
 
 def _passes_zero(pass_zero: Any, count: int) -> bool:
-    if pass_zero in (True, False):
-        return bool(pass_zero)
-    if pass_zero not in _PASS_ZERO:
-        names = ", ".join(_PASS_ZERO)
-        raise ArgumentError(f"firwin: got pass_zero={pass_zero!r}, expected a bool, or {names}")
-    passes, single = _PASS_ZERO[pass_zero]
-    if single != (count == 1):
-        needed = "one" if single else "two, or more"
+    """Whether frequency 0 passes a filter with so many edges."""
+    check_choice("firwin", (True, False, *_ONE_EDGE, *_MORE_EDGES), pass_zero=pass_zero)
+    if pass_zero in (_MORE_EDGES if count == 1 else _ONE_EDGE):
+        needed = "one" if pass_zero in _ONE_EDGE else "two, or more"
         raise ArgumentError(f"firwin: got {count} edges for {pass_zero!r}, expected {needed}")
-    return passes
+    return pass_zero in (True, "lowpass", "bandstop")
 
 
 def _window(window: Any, numtaps: int, width: Any, half_rate: Any) -> Any:
-    import scipy.signal
-
     if width is not None:
+        import scipy.signal
+
         attenuation = scipy.signal.kaiser_atten(numtaps, float(width) / half_rate)
         window = ("kaiser", scipy.signal.kaiser_beta(attenuation))
-    if isinstance(window, str | tuple):
-        return scipy.signal.get_window(window, numtaps, fftbins=False)
-    window = as_array(window)
-    if window.shape != (numtaps,):
-        raise ShapeError(f"firwin: got a window of shape {window.shape}, expected ({numtaps},)")
-    return window
+    return window_of("firwin", window, numtaps, periodic=False)
 
 
 def firwin(
@@ -87,8 +74,9 @@ def firwin(
     array([0.046221, 0.907557, 0.046221])
     """
     numtaps = operator.index(numtaps)
-    check_rate(2 if fs is None else fs)
-    half_rate = (2 if fs is None else fs) / 2
+    fs = 2 if fs is None else fs
+    check_above_0(fs=fs)
+    half_rate = fs / 2
     edges = as_array(cutoff)
     if len(edges.shape) > 1 or 0 in edges.shape or numtaps < 1:
         raise ShapeError(
@@ -103,7 +91,7 @@ def firwin(
         )
     count = edges.shape[0]
     zero = _passes_zero(pass_zero, count)
-    last = bool(count & 1) != zero
+    last = count % 2 != zero
     if last and numtaps % 2 == 0:
         raise ArgumentError(
             f"firwin: got {numtaps} coefficients for a filter that lets half of the sampling rate "

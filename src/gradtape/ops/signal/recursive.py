@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.stacks import batch_stacks
@@ -99,11 +99,8 @@ def _jvp(tangents: Sequence[Any], outs: Any, b: Any, a: Any, x: Any, state: Any)
     if dx is not None or dstate is not None:
         dx = np.zeros(x.shape, outs[0].dtype) if dx is None else dx
         terms.append(filter_over(b, a, dx, rest if dstate is None else dstate))
-    changes = [list(parts) for parts in zip(*terms, strict=True)]
-    return tuple(
-        broadcast_to(sum(parts[1:], parts[0]), out.shape)
-        for parts, out in zip(changes, outs, strict=True)
-    )
+    changes = zip(zip(*terms, strict=True), outs, strict=True)
+    return tuple(broadcast_to(added(*parts), out.shape) for parts, out in changes)
 
 
 # d(y, z) = the filter of dx from dz, plus that of x by db, plus that of y by −da. Transpose: with

@@ -12,35 +12,29 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype, copy as copy_of
+from gradtape.ops.checks import check_choice, check_least
 from gradtape.ops.join import concatenate
-from gradtape.ops.pad import crop, pad_constant
-from gradtape.ops.pad_modes import pad
 from gradtape.ops.reduce import max as max_of, mean, min as min_of
 from gradtape.ops.shape import moveaxis, reshape, swapaxes
 from gradtape.ops.signal.direct import convolve_over
 from gradtape.ops.signal.filters import sosfilt
-from gradtape.ops.signal.parts import along_last, padded, part, signal_along
+from gradtape.ops.signal.parts import along_last, longer, padded, part, time_last, vector
 from gradtape.ops.signal.zero_phase import sosfiltfilt
 from gradtape.typing import Array, ArrayLike
 
-# How a signal is continued beyond its ends, by the names of `pad`.
-_EXTENSIONS = ("constant", "symmetric", "reflect", "edge", "wrap")
 _BACKGROUNDS: dict[str, Any] = {"mean": mean, "minimum": min_of, "maximum": max_of}
 
 
 def _continued(x: Any, before: int, after: int, mode: str, cval: Any) -> Any:
     """The signal continued beyond both ends of its last axis."""
-    widths = along_last(len(x.shape), (before, after))
-    if mode == "constant":
-        return padded(x, widths, cval)
-    return pad(x, widths, mode=mode)
+    return padded(x, along_last(len(x.shape), (before, after)), mode, cval)
 
 
-def _rate(name: str, what: str, value: int) -> int:
-    rate = operator.index(value)
-    if rate < 1:
-        raise ArgumentError(f"{name}: got {what}={value}, expected at least 1")
-    return rate
+def _rates(name: str, **given: int) -> list[int]:
+    """Factors of a sampling rate as integers, checked."""
+    rates = {option: operator.index(value) for option, value in given.items()}
+    check_least(name, 1, **rates)
+    return list(rates.values())
 
 
 # ---- up, filter, down ---------------------------------------------------------------------------
@@ -75,23 +69,15 @@ def upfirdn(
     >>> gt.signal.upfirdn(np.array([1.0, 1.0]), np.array([1.0, 2.0]), up=2)
     array([1., 1., 2., 2.])
     """
-    h, x = as_array(h), as_array(x)
-    axis = normalize_axis(axis, len(x.shape), "upfirdn")
-    up, down = _rate("upfirdn", "up", up), _rate("upfirdn", "down", down)
-    if len(h.shape) != 1 or h.shape[0] == 0 or x.shape[axis] == 0:
-        raise ShapeError(
-            f"upfirdn: got a filter of shape {h.shape} and a signal of shape {x.shape}, expected a "
-            "filter of one axis, and elements of both"
-        )
-    if mode not in _EXTENSIONS:
-        raise ArgumentError(f"upfirdn: got mode={mode!r}, expected one of {', '.join(_EXTENSIONS)}")
-    x = moveaxis(x, axis, -1)
+    h = vector("upfirdn", "a filter", h)
+    x, axis = time_last("upfirdn", x, axis)
+    up, down = _rates("upfirdn", up=up, down=down)
+    check_choice("upfirdn", ("constant", "symmetric", "reflect", "edge", "wrap"), mode=mode)
     size, taps = x.shape[-1], h.shape[0]
     # Between elements of the signal there are only zeros, so each of `up` phases of the result is a
     # convolution with every up-th coefficient.
     length = -(-taps // up)
-    h = pad_constant(h, widths=((0, length * up - taps),), fill=0)
-    phases = swapaxes(reshape(h, (length, up)), 0, 1)
+    phases = swapaxes(reshape(longer(h, 0, length * up - taps), (length, up)), 0, 1)
     zeros = mode == "constant" and not isinstance(cval, Tensor) and cval == 0
     margin = 0 if zeros else length
     x = _continued(x, margin, margin, mode, cval) if margin else x
@@ -136,14 +122,15 @@ def resample_poly(
     name = "resample_poly"
     x = as_array(x)
     axis = normalize_axis(axis, len(x.shape), name)
-    up, down = _rate(name, "up", up), _rate(name, "down", down)
+    up, down = _rates(name, up=up, down=down)
     if cval is not None and padtype != "constant":
         raise ArgumentError(f'{name}: got cval with padtype={padtype!r}; it goes with "constant"')
     common = math.gcd(up, down)
     up, down = up // common, down // common
     if up == down == 1:
         return copy_of(x)
-    size = x.shape[axis]
+    x = moveaxis(x, axis, -1)
+    size = x.shape[-1]
     count = -(-size * up // down)
     h = _low_pass(window, max(up, down), x.dtype) * up
     half = (h.shape[0] - 1) // 2
@@ -151,27 +138,20 @@ def resample_poly(
     first = (half + before) // down
     # Enough zeros after it for the last element.
     missing = (count + first - 1) * down + 1 - ((size - 1) * up + h.shape[0] + before)
-    h = pad_constant(h, widths=((before, max(missing, 0)),), fill=0)
+    h = longer(h, before, max(missing, 0))
     background: Any = None
     if padtype in _BACKGROUNDS:
-        background = _BACKGROUNDS[padtype](x, axis=axis, keepdims=True)
+        background = _BACKGROUNDS[padtype](x, axis=-1, keepdims=True)
         x, padtype = x - background, "constant"
-    out = upfirdn(h, x, up, down, axis, padtype, 0 if cval is None else cval)
-    widths = [(0, 0)] * len(out.shape)
-    widths[axis] = (first, out.shape[axis] - first - count)
-    out = crop(out, widths=tuple(widths))
-    return out if background is None else out + background
+    out = upfirdn(h, x, up, down, -1, padtype, 0 if cval is None else cval)
+    out = part(out, first, first + count)
+    return moveaxis(out if background is None else out + background, -1, axis)
 
 
 def _low_pass(window: Any, rate: int, dtype: Any) -> Any:
     """The coefficients of a filter that lets 1/rate of the frequencies pass, or those given."""
     if isinstance(window, list) or hasattr(window, "shape"):
-        window = as_array(window)
-        if len(window.shape) != 1 or window.shape[0] == 0:
-            raise ShapeError(
-                f"resample_poly: got a window of shape {window.shape}, expected one axis"
-            )
-        return window
+        return vector("resample_poly", "a window", window)
     import scipy.signal
 
     h = scipy.signal.firwin(20 * rate + 1, 1.0 / rate, window=window)
@@ -207,22 +187,20 @@ def decimate(
     """
     import scipy.signal
 
-    x, axis = signal_along("decimate", x, axis)
-    q = _rate("decimate", "q", q)
+    x, axis = time_last("decimate", x, axis)
+    (q,) = _rates("decimate", q=q)
+    check_choice("decimate", ("iir", "fir"), ftype=ftype)
     dtype = x.dtype if x.dtype.char in "fdFD" else np.dtype(np.float64)
     if ftype == "iir":
         order = 8 if n is None else operator.index(n)
         sos = scipy.signal.cheby1(order, 0.05, 0.8 / q, output="sos").astype(dtype)
-        y = sosfiltfilt(sos, x, axis) if zero_phase else sosfilt(sos, x, axis)
-        return moveaxis(part(moveaxis(y, axis, -1), None, None, q), -1, axis)
-    if ftype != "fir":
-        raise ArgumentError(f'decimate: got ftype={ftype!r}, expected "iir" or "fir"')
-    order = 20 * q if n is None else operator.index(n)
-    b = scipy.signal.firwin(order + 1, 1.0 / q, window="hamming").astype(dtype)
-    if zero_phase:
-        return resample_poly(x, 1, q, axis, b)
-    y = moveaxis(upfirdn(b, x, 1, q, axis), axis, -1)
-    return moveaxis(part(y, 0, -(-x.shape[axis] // q)), -1, axis)
+        y = part((sosfiltfilt if zero_phase else sosfilt)(sos, x), None, None, q)
+    else:
+        order = 20 * q if n is None else operator.index(n)
+        b = scipy.signal.firwin(order + 1, 1.0 / q, window="hamming").astype(dtype)
+        whole = resample_poly(x, 1, q, -1, b) if zero_phase else upfirdn(b, x, 1, q)
+        y = part(whole, 0, -(-x.shape[-1] // q))
+    return moveaxis(y, -1, axis)
 
 
 # ---- polynomials --------------------------------------------------------------------------------
@@ -266,9 +244,7 @@ def savgol_filter(
 
     x = as_array(x)
     axis = normalize_axis(axis, len(x.shape), "savgol_filter")
-    if mode != "interp" and mode not in _BEYOND:
-        modes = ", ".join(("interp", *_BEYOND))
-        raise ArgumentError(f"savgol_filter: got mode={mode!r}, expected one of {modes}")
+    check_choice("savgol_filter", ("interp", *_BEYOND), mode=mode)
     if not 0 <= polyorder < window_length:
         raise ArgumentError(
             f"savgol_filter: got window_length={window_length}, polyorder={polyorder}, expected a "

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import absolute
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.arrays.polynomials import polyval
 from gradtape.ops.cast import conj_if_complex, real
+from gradtape.ops.checks import check_axes
 from gradtape.ops.exponential import exp
 from gradtape.ops.index import getitem
 from gradtape.ops.product import prod
@@ -20,7 +20,8 @@ from gradtape.ops.select import where
 from gradtape.ops.shape import reshape
 from gradtape.ops.signal.direct import convolve_over
 from gradtape.ops.signal.filters import sections_of
-from gradtape.ops.signal.segments import check_rate
+from gradtape.ops.signal.parts import vector
+from gradtape.ops.signal.segments import check_above_0
 from gradtape.typing import Array, ArrayLike
 
 _RATE = 2 * np.pi
@@ -28,7 +29,7 @@ _RATE = 2 * np.pi
 
 def _angles(worN: Any, whole: bool, fs: Any, include_nyquist: bool = False) -> tuple[Any, Any]:
     """Frequencies in radians per sample, and in the units that are returned."""
-    check_rate(fs)
+    check_above_0(fs=fs)
     if isinstance(worN, int | np.integer) or worN is None:
         end = _RATE if whole else np.pi
         endpoint = include_nyquist and not whole
@@ -36,13 +37,6 @@ def _angles(worN: Any, whole: bool, fs: Any, include_nyquist: bool = False) -> t
         return w, w * (fs / _RATE)
     given = as_array(worN)
     return given * (_RATE / fs), given
-
-
-def _vector(name: str, x: ArrayLike) -> Any:
-    x = as_array(x)
-    if len(x.shape) > 1 or 0 in x.shape:
-        raise ShapeError(f"{name}: got coefficients of shape {x.shape}, expected one axis")
-    return reshape(x, (-1,))
 
 
 def _delayed(w: Any, c: Any) -> Any:
@@ -80,7 +74,7 @@ def freqz(
     >>> np.abs(h).round(6)
     array([1.      , 0.707107])
     """
-    b, a = _vector("freqz", b), _vector("freqz", a)
+    b, a = vector("freqz", "b", b), vector("freqz", "a", a)
     w, given = _angles(worN, whole, fs, include_nyquist)
     return given, _delayed(w, b) / _delayed(w, a)
 
@@ -134,19 +128,20 @@ def freqz_zpk(
 def _of_roots(name: str, at: Any, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> Any:
     """k·∏(at − z)/∏(at − p)."""
     z, p = as_array(z), as_array(p)
-    if len(z.shape) != 1 or len(p.shape) != 1:
-        raise ShapeError(
-            f"{name}: got zeros and poles of shapes {z.shape} and {p.shape}, expected vectors"
-        )
+    check_axes(name, z, 1, what="zeros")
+    check_axes(name, p, 1, what="poles")
     at = reshape(at, (*at.shape, 1))
     return as_array(k) * prod(at - z, axis=-1) / prod(at - p, axis=-1)
 
 
-def _found(name: str, worN: Any, find: Any) -> Any:
+def _found(worN: Any, above: Any, below: Any, kind: str) -> Any:
     """Frequencies of an analog filter: those given, or a number of them chosen by SciPy."""
     if not isinstance(worN, int | np.integer) and worN is not None:
         return as_array(worN)
-    return find(200 if worN is None else int(worN))
+    import scipy.signal
+
+    count = 200 if worN is None else int(worN)
+    return scipy.signal.findfreqs(values_of(above), values_of(below), count, kind=kind)
 
 
 def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200) -> tuple[Any, Array]:
@@ -165,14 +160,8 @@ def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200) -> tuple[Any, Array]:
     >>> h
     array([1. +0.j , 0.5-0.5j])
     """
-    b, a = _vector("freqs", b), _vector("freqs", a)
-
-    def find(count: int) -> Any:
-        import scipy.signal
-
-        return scipy.signal.findfreqs(values_of(b), values_of(a), count)
-
-    w = _found("freqs", worN, find)
+    b, a = vector("freqs", "b", b), vector("freqs", "a", a)
+    w = _found(worN, b, a, "ba")
     return w, polyval(b + 0j, 1j * w) / polyval(a + 0j, 1j * w)
 
 
@@ -188,14 +177,7 @@ def freqs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, worN: Any = 200) -> t
     >>> gt.signal.freqs_zpk([], [-1.0], 1.0, [0.0, 1.0])[1]
     array([1. +0.j , 0.5-0.5j])
     """
-    z, p = as_array(z), as_array(p)
-
-    def find(count: int) -> Any:
-        import scipy.signal
-
-        return scipy.signal.findfreqs(values_of(z), values_of(p), count, kind="zp")
-
-    w = _found("freqs_zpk", worN, find)
+    w = _found(worN, as_array(z), as_array(p), "zp")
     return w, _of_roots("freqs_zpk", 1j * w, z, p, k)
 
 
@@ -216,7 +198,7 @@ def group_delay(
     >>> gt.signal.group_delay(([0.0, 0.0, 1.0], [1.0]), 2)[1].round(12)
     array([2., 2.])
     """
-    b, a = (_vector("group_delay", one) for one in system)
+    b, a = (vector("group_delay", "coefficients", one) for one in system)
     angles, given = _angles(w, whole, fs)
     # The delay of b·conj(a reversed), whose response has the same phase but for a delay.
     c = convolve_over(b, conj_if_complex(flip(a, 0)), ndim=1, full=True)

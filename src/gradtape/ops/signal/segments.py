@@ -11,11 +11,13 @@ from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.known import values_if_known
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_choice
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.fft.common import real_dtype
 from gradtape.ops.fft.transforms import fft, rfft
 from gradtape.ops.gather import take
 from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.signal.parts import window_of
 from gradtape.ops.signal.spectral import detrend as without_trend
 from gradtape.typing import Array
 
@@ -52,10 +54,8 @@ def segments_of(
         overlap: The fraction to use then: a half, an eighth.
     """
     if isinstance(window, str | tuple):
-        import scipy.signal
-
         nperseg = min(256 if nperseg is None else operator.index(nperseg), size)
-        window = scipy.signal.get_window(window, nperseg) if nperseg > 0 else np.zeros(0)
+        window = window_of(name, window, nperseg) if nperseg > 0 else np.zeros(0)
     else:
         window = as_array(window)
         nperseg = window.shape[0] if nperseg is None and len(window.shape) == 1 else nperseg
@@ -72,18 +72,23 @@ def segments_of(
     return Segments(window, nperseg - noverlap, nfft)
 
 
-def check_rate(fs: Any) -> None:
-    """Raise for a sampling rate that is not one number above 0."""
-    rate = as_array(fs)
-    known = values_if_known(rate)
-    if rate.shape or rate.dtype.kind == "c" or (known is not None and not known > 0):
-        raise ArgumentError(f"got fs={fs!r}, expected a sampling rate: one number above 0")
+def check_above_0(**given: Any) -> None:
+    """Raise for an option, such as a sampling rate, that is not one number above 0."""
+    for option, value in given.items():
+        number = as_array(value)
+        known = values_if_known(number)
+        if number.shape or number.dtype.kind == "c" or (known is not None and not known > 0):
+            raise ArgumentError(f"got {option}={value!r}, expected one number above 0")
 
 
-def amplitude_scale(window: Any, fs: Any, density: bool) -> Any:
-    """The divisor that turns spectra into amplitudes, or into roots of densities."""
-    check_rate(fs)
-    return sqrt(fs * sum_of(window * window)) if density else sum_of(window)
+def amplitude_scale(name: str, window: Any, fs: Any, scaling: str, density: str) -> Any:
+    """The divisor that turns spectra into amplitudes ("spectrum"), or into roots of densities.
+
+    `density` is the value of `scaling` that asks for these.
+    """
+    check_choice(name, (density, "spectrum"), scaling=scaling)
+    check_above_0(fs=fs)
+    return sqrt(fs * sum_of(window * window)) if scaling == density else sum_of(window)
 
 
 def spectra(x: Array, cut: Segments, factor: Any, detrend: Any, one_sided: bool) -> Array:

@@ -10,14 +10,14 @@ import numpy as np
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes, normalize_axis
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_choice
 from gradtape.ops.fft.common import real_dtype
 from gradtape.ops.fft.transforms import fft, fftn, ifft, ifftn, irfft, rfft
 from gradtape.ops.join import concatenate
-from gradtape.ops.pad import pad_constant
 from gradtape.ops.rearrange import flip, roll
 from gradtape.ops.reduce import mean
 from gradtape.ops.shape import moveaxis
-from gradtape.ops.signal.parts import part
+from gradtape.ops.signal.parts import part, window_of
 from gradtape.typing import Array, ArrayLike, Axis
 
 # ---- the analytic signal ------------------------------------------------------------------------
@@ -40,16 +40,23 @@ def hilbert(x: ArrayLike, /, N: int | None = None, axis: int = -1) -> Array:
     array([1., 1., 1., 1.])
     """
     x = as_array(x)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"hilbert: got {x.dtype}, expected a real signal; use real(x)")
     axis = normalize_axis(axis, len(x.shape), "hilbert")
-    spectrum = fft(x, N, axis)
-    n = spectrum.shape[axis]
-    weights = _one_sided(n, spectrum.dtype, 1.0).reshape((n,) + (1,) * (len(x.shape) - axis - 1))
-    return ifft(spectrum * weights, axis=axis)
+    return _analytic("hilbert", x, None if N is None else (N,), (axis,), 1.0)
 
 
-def _one_sided(n: int, dtype: Any, middle: float) -> Any:
+def _analytic(name: str, x: Array, sizes: Any, axes: tuple[int, ...], middle: float) -> Array:
+    """The signal without negative frequencies along some axes."""
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: got {x.dtype}, expected a real signal; use real(x)")
+    spectrum = fftn(x, sizes, axes)
+    for axis in axes:
+        n = spectrum.shape[axis]
+        weights = one_sided_weights(n, spectrum.dtype, middle)
+        spectrum = spectrum * weights.reshape((n,) + (1,) * (len(x.shape) - axis - 1))
+    return ifftn(spectrum, axes=axes)
+
+
+def one_sided_weights(n: int, dtype: Any, middle: float) -> Any:
     """The factors of coefficients that leave no negative frequencies.
 
     Positive ones count twice, 0 once, and the middle one of an even number as given.
@@ -80,17 +87,11 @@ def hilbert2(x: ArrayLike, /, N: Any = None, axes: Axis = (-2, -1)) -> Array:
            [1., 1.]])
     """
     x = as_array(x)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"hilbert2: got {x.dtype}, expected a real signal; use real(x)")
     plane = normalize_axes(axes, len(x.shape), "hilbert2")
     if len(plane) != 2:
         raise ArgumentError(f"hilbert2: got axes={axes} for shape {x.shape}, expected two")
-    spectrum = fftn(x, None if N is None else (N, N) if np.ndim(N) == 0 else N, plane)
-    for axis in plane:
-        n = spectrum.shape[axis]
-        weights = _one_sided(n, spectrum.dtype, 0.0)
-        spectrum = spectrum * weights.reshape((n,) + (1,) * (len(x.shape) - axis - 1))
-    return ifftn(spectrum, axes=plane)
+    sizes = None if N is None else (N, N) if np.ndim(N) == 0 else N
+    return _analytic("hilbert2", x, sizes, plane, 0.0)
 
 
 # ---- the trend ----------------------------------------------------------------------------------
@@ -114,8 +115,7 @@ def detrend(data: ArrayLike, /, axis: int = -1, type: str = "linear", bp: Any = 
     """
     x = as_array(data)
     axis = normalize_axis(axis, len(x.shape), "detrend")
-    if type not in ("linear", "l", "constant", "c"):
-        raise ArgumentError(f'detrend: got type={type!r}, expected "linear" or "constant"')
+    check_choice("detrend", ("linear", "l", "constant", "c"), type=type)
     if type in ("constant", "c"):
         return x - mean(x, axis=axis, keepdims=True)
     size = x.shape[axis]
@@ -181,8 +181,7 @@ def resample(
     x, num = as_array(x), operator.index(num)
     axis = normalize_axis(axis, len(x.shape), "resample")
     n = x.shape[axis]
-    if domain not in ("time", "freq"):
-        raise ArgumentError(f'resample: got domain={domain!r}, expected "time" or "freq"')
+    check_choice("resample", ("time", "freq"), domain=domain)
     if n < 1 or num < 1:
         raise ShapeError(f"resample: got {n} samples and num={num}, expected at least one of both")
     x = moveaxis(x, axis, -1)
@@ -199,16 +198,9 @@ def resample(
 
 def _window(window: Any, n: int) -> Any:
     """The factors of n coefficients, in the order of a transform."""
-    import scipy.signal
-
-    if callable(window):
-        window = window(np.fft.fftfreq(n))
-    elif isinstance(window, str | tuple):
-        window = np.fft.fftshift(scipy.signal.get_window(window, n))
-    window = as_array(window)
-    if window.shape != (n,):
-        raise ShapeError(f"resample: got a window of shape {window.shape}, expected ({n},)")
-    return window
+    named = isinstance(window, str | tuple)
+    window = window_of("resample", window(np.fft.fftfreq(n)) if callable(window) else window, n)
+    return np.fft.fftshift(window) if named else window
 
 
 def _resampled_real(x: Any, num: int, weights: Any) -> Any:
@@ -232,22 +224,18 @@ def _resampled(spectrum: Any, num: int, weights: Any) -> Any:
     n = spectrum.shape[-1]
     if weights is not None:
         spectrum = spectrum * weights
-    m = min(num, n)
-    half = m // 2
     if num == n:
         return ifft(spectrum)
-    low = part(spectrum, 0, (m + 1) // 2)
-    high = part(spectrum, n - (m - 1) // 2, n) if m > 2 else part(spectrum, 0, 0)
-    middle = []
+    m = min(num, n)
+    half = m // 2
+    low, high = [part(spectrum, 0, (m + 1) // 2)], [part(spectrum, n - (m - 1) // 2, n)]
     if m % 2 == 0:
+        middle = part(spectrum, half, half + 1)
         if num < n:  # a pair becomes the middle one
-            middle = [part(spectrum, half, half + 1) + part(spectrum, n - half, n - half + 1)]
-        else:
-            middle = [part(spectrum, half, half + 1) / 2] * 2
-    parts = [low, *middle, high]
+            low.append(middle + part(spectrum, n - half, n - half + 1))
+        else:  # the middle one becomes a pair
+            low, high = [*low, middle / 2], [middle / 2, *high]
     if num > n:
-        gap = num - sum(part.shape[-1] for part in parts)
-        none = ((0, 0),) * (len(low.shape) - 1)
-        front = concatenate([low, *middle[:1]], -1)
-        parts = [pad_constant(front, widths=(*none, (0, gap)), fill=0), *middle[1:], high]
-    return ifft(concatenate(parts, -1) * (num / n))
+        gap = num - sum(one.shape[-1] for one in (*low, *high))
+        low.append(np.zeros((*spectrum.shape[:-1], gap), spectrum.dtype))
+    return ifft(concatenate([*low, *high], -1) * (num / n))

@@ -6,27 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_choice
 from gradtape.ops.fft.common import real_dtype
 from gradtape.ops.fft.transforms import ifft, irfft
 from gradtape.ops.gather import scatter
-from gradtape.ops.pad_modes import pad
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape
-from gradtape.ops.signal.parts import along_last, extended, part
+from gradtape.ops.signal.parts import CONTINUATIONS, extended, longer, part
 from gradtape.ops.signal.segments import amplitude_scale, frequencies_of, segments_of, spectra
 from gradtape.typing import Array, ArrayLike
 
 # Weights of windows up to this size count as 0.
 _NONE = 1e-10
-
-
-def _is_density(name: str, scaling: str) -> bool:
-    if scaling not in ("spectrum", "psd"):
-        raise ArgumentError(f'{name}: got scaling={scaling!r}, expected "spectrum" or "psd"')
-    return scaling == "psd"
 
 
 # ---- to a spectrum ------------------------------------------------------------------------------
@@ -84,11 +78,11 @@ def stft(
     if nperseg == 256 and not isinstance(window, str | tuple):
         nperseg = None  # not given: the window decides
     cut = segments_of("stft", window, x.shape[-1], nperseg, noverlap, nfft)
-    x = extended("stft", "boundary", x, boundary, cut.length // 2)
+    check_choice("stft", CONTINUATIONS, boundary=boundary)
+    x = extended(x, boundary, cut.length // 2)
     if padded:
-        more = -(x.shape[-1] - cut.length) % cut.step % cut.length
-        x = pad(x, along_last(len(x.shape), (0, more)))
-    scale = amplitude_scale(cut.window, fs, _is_density("stft", scaling))
+        x = longer(x, 0, -(x.shape[-1] - cut.length) % cut.step % cut.length)
+    scale = amplitude_scale("stft", cut.window, fs, scaling, "psd")
     one_sided = return_onesided and x.dtype.kind != "c"
     spectrum = moveaxis(spectra(x, cut, 1 / scale, detrend, one_sided), (-1, -2), (axis, -1))
     middle = 0.0 if boundary is not None else cut.length / 2
@@ -154,7 +148,7 @@ def istft(
         nfft = length if input_onesided and length == usual + 1 else usual
     cut = segments_of("istft", window, length, length, noverlap, nfft)
     frames = part((irfft if input_onesided else ifft)(z, nfft), 0, length)
-    scale = amplitude_scale(cut.window, fs, _is_density("istft", scaling))
+    scale = amplitude_scale("istft", cut.window, fs, scaling, "psd")
     real = real_dtype(frames.dtype)
     frames = frames * astype(cut.window * scale, real, copy=False)
     count = frames.shape[-2]

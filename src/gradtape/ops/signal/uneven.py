@@ -6,25 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.checks import check_choice, check_same_shape
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
+from gradtape.ops.signal.parts import vector
 from gradtape.ops.trigonometric import cos, sin
 from gradtape.typing import Array, ArrayLike
 
-_NORMALIZATIONS = {False: "power", True: "normalize"}
-
-
-def _vectors(*arrays: ArrayLike) -> list[Any]:
-    found = [as_array(array) for array in arrays]
-    shapes = [array.shape for array in found]
-    if any(len(shape) != 1 or shape == (0,) for shape in shapes) or len({*shapes[1:]}) != 1:
-        raise ShapeError(
-            f"lombscargle: got freqs of shape {shapes[0]}, and times, numbers and weights of "
-            f"{', '.join(map(str, shapes[1:]))}, expected vectors, all but the first as long"
-        )
-    return found
+_NORMALIZATIONS = {False: "power", True: "normalize", "power": "power", "normalize": "normalize"}
 
 
 def lombscargle(
@@ -58,16 +48,12 @@ def lombscargle(
     >>> gt.signal.lombscargle(t, np.cos(np.pi / 4 * t), [np.pi / 4]).round(6)
     array([2.])
     """
-    kind = (
-        _NORMALIZATIONS.get(normalize, normalize) if not isinstance(normalize, str) else normalize
-    )
-    if kind not in ("power", "normalize", "amplitude"):
-        raise ArgumentError(
-            f"lombscargle: got normalize={normalize!r}, expected a bool, 'power', 'normalize' or "
-            "'amplitude'"
-        )
-    given = np.ones(as_array(y).shape) if weights is None else weights
-    w, t, y, weights = _vectors(freqs, x, y, given)
+    check_choice("lombscargle", (*_NORMALIZATIONS, "amplitude"), normalize=normalize)
+    kind = _NORMALIZATIONS.get(normalize, normalize)
+    weights = np.ones(as_array(y).shape) if weights is None else weights
+    given = {"freqs": freqs, "x": x, "y": y, "weights": weights}
+    w, t, y, weights = (vector("lombscargle", what, array) for what, array in given.items())
+    check_same_shape("lombscargle", x=t, y=y, weights=weights)
     weights = weights / sum_of(weights)
     phases = reshape(w, (-1, 1)) * t
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ShapeError
 from gradtape.ops.arrays.known import values_if_known
+from gradtape.ops.checks import check_choice
 from gradtape.ops.gather import take
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.lstsq import lstsq
-from gradtape.ops.pad import pad_constant
 from gradtape.ops.rearrange import flip
 from gradtape.ops.reduce import min as min_of, sum as sum_of
 from gradtape.ops.select import where
@@ -28,7 +28,7 @@ from gradtape.ops.signal.filters import (
     sosfilt,
     sosfilt_zi,
 )
-from gradtape.ops.signal.parts import along_last, extended, in_common, part, signal_along
+from gradtape.ops.signal.parts import extended, in_common, longer, part, time_last
 from gradtape.ops.signal.recursive import filter_over
 from gradtape.typing import Array, ArrayLike
 
@@ -39,16 +39,13 @@ Run = Callable[[Any, Any], tuple[Any, Any]]
 
 def _surrounded(name: str, x: Any, padtype: str | None, padlen: int) -> Any:
     """The signal continued by `padlen` beyond both ends; it has to be longer than that."""
-    if padtype not in ("odd", "even", "constant", None):
-        raise ArgumentError(
-            f'{name}: got padtype={padtype!r}, expected "odd", "even", "constant" or None'
-        )
+    check_choice(name, ("odd", "even", "constant", None), padtype=padtype)
     if padlen < 0 or (padlen >= x.shape[-1] and padtype is not None):
         raise ShapeError(
             f"{name}: got {x.shape[-1]} elements in time, expected more than padlen, which is "
             f"{padlen}, and that at least 0"
         )
-    return extended(name, "padtype", x, padtype, padlen)
+    return extended(x, padtype, padlen)
 
 
 def _there_and_back(x: Any, padlen: int, settled: Any, run: Run, unused: Any = 0) -> Any:
@@ -118,14 +115,9 @@ def _by_best_states(x: Any, order: int, run: Run, irlen: int | None) -> Any:
         return there_first + _best(apart, *joined)
     # The ends are too far apart to influence each other.
     others = size - reach
-    ends = (
-        (_best(part(apart, 0, reach), *start), (0, others)),
-        (_best(part(apart, others, None), *end), (others, 0)),
-    )
-    for added, width in ends:
-        widths = tuple(along_last(len(x.shape), width))
-        there_first = there_first + pad_constant(added, widths=widths, fill=0)
-    return there_first
+    at_start = _best(part(apart, 0, reach), *start)
+    at_end = _best(part(apart, others, None), *end)
+    return there_first + longer(at_start, 0, others) + longer(at_end, others, 0)
 
 
 # ---- public functions ---------------------------------------------------------------------------
@@ -164,11 +156,10 @@ def filtfilt(
     >>> gt.signal.filtfilt([0.5, 0.5], [1.0], np.array([0.0, 0.0, 4.0, 0.0, 0.0]), padlen=2)
     array([0., 1., 2., 1., 0.])
     """
-    if method not in ("pad", "gust"):
-        raise ArgumentError(f'filtfilt: got method={method!r}, expected "pad" or "gust"')
+    check_choice("filtfilt", ("pad", "gust"), method=method)
     b, a = coefficients_of("filtfilt", b, a)
-    x, axis = signal_along("filtfilt", x, axis)
-    b, a, x = in_common("filtfilt", b, a, moveaxis(x, axis, -1))
+    x, axis = time_last("filtfilt", x, axis)
+    b, a, x = in_common("filtfilt", b, a, x)
     b, a = as_many(b, a)
     order = b.shape[0] - 1
 
@@ -213,7 +204,7 @@ def sosfiltfilt(
     """
     name = "sosfiltfilt"
     sos = sections_of(name, sos)
-    x, axis = signal_along(name, x, axis)
+    x, axis = time_last(name, x, axis)
     unused: Any = 0
     if padtype is None:
         padlen = 0
@@ -223,7 +214,7 @@ def sosfiltfilt(
         known = values_if_known(unused)
         if known is not None:
             padlen, unused = padlen - int(known), 0
-    sos, x = in_common(name, sos, moveaxis(x, axis, -1))
+    sos, x = in_common(name, sos, x)
     x = _surrounded(name, x, padtype, padlen)
     states = reshape(sosfilt_zi(sos), (sos.shape[0], *(1,) * (len(x.shape) - 1), 2))
 

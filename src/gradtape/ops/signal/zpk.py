@@ -6,7 +6,7 @@ All of it is arithmetic with complex numbers, so filters are differentiable in t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -257,15 +257,12 @@ def sos2tf(sos: ArrayLike, /) -> tuple[Array, Array]:
 _REAL = 100 * np.finfo(np.float64).eps
 
 
-class _Root:
-    """A real number, or a pair of conjugate ones, and where in an array it is."""
+class _Root(NamedTuple):
+    """A real number, or a pair of conjugate ones, and where in an array it and the other is."""
 
-    def __init__(self, value: complex, place: int, other: int | None) -> None:
-        self.value, self.place, self.other = value, place, other
-
-    @property
-    def is_real(self) -> bool:
-        return self.other is None
+    value: complex
+    place: int
+    other: int | None = None
 
 
 def _roots(values: Any) -> list[_Root]:
@@ -283,14 +280,21 @@ def _roots(values: Any) -> list[_Root]:
         raise ArgumentError(f"zpk2sos: got {values[below[0]]} without its conjugate")
     singles = np.flatnonzero(is_real)
     ordered = singles[np.argsort(values[singles].real, kind="stable")]
-    return found + [_Root(values[place].real, place, None) for place in ordered]
+    return found + [_Root(values[place].real, place) for place in ordered]
 
 
-def _taken(roots: list[_Root], key: Callable[[_Root], float], only_real: bool = False) -> _Root:
-    """Remove the root with the least key from a list and return it."""
-    chosen = min((r for r in roots if r.is_real or not only_real), key=key)
-    roots.remove(chosen)
-    return chosen
+def _two_taken(roots: list[_Root], key: Callable[[_Root], float]) -> tuple[_Root, int, int]:
+    """Remove the root with the least key from a list, and another one if it is not a pair.
+
+    Returns the root, and the places of both.
+    """
+    first = min(roots, key=key)
+    roots.remove(first)
+    if first.other is not None:
+        return first, first.place, first.other
+    second = min((root for root in roots if root.other is None), key=key)
+    roots.remove(second)
+    return first, first.place, second.place
 
 
 def _pairs_of(z: Any, p: Any) -> Any:
@@ -304,15 +308,13 @@ def _pairs_of(z: Any, p: Any) -> Any:
         return abs(1 - abs(root.value))
 
     while poles:
-        pole = _taken(poles, from_circle)
-        second = pole.other if pole.other is not None else _taken(poles, from_circle, True).place
+        pole, *two_poles = _two_taken(poles, from_circle)
 
         def from_pole(root: _Root, at: complex = pole.value) -> float:
             return abs(root.value - at)
 
-        zero = _taken(zeros, from_pole)
-        other = zero.other if zero.other is not None else _taken(zeros, from_pole, True).place
-        sections.append((zero.place, other, pole.place, second))
+        _, *two_zeros = _two_taken(zeros, from_pole)
+        sections.append((*two_zeros, *two_poles))
     return np.array(sections[::-1], np.intp)
 
 
