@@ -14,7 +14,7 @@ from gradtape.compiler.cpu.gemm.gemm import gemms_of
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
-from gradtape.compiler.cpu.runtime.blocks_ir import SMALL
+from gradtape.compiler.cpu.runtime.blocks_native import SMALL
 from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
 from gradtape.compiler.kernel import Buffer, Kernel
 from gradtape.compiler.plan import Plan, Step
