@@ -18,7 +18,7 @@ from numpy._core import multiarray
 import gradtape as gt
 from gradtape import config
 from gradtape.compiler.cpu.llvm.link import Library, host_as_it_is
-from gradtape.compiler.cpu.runtime import blocks, blocks_ir, cache
+from gradtape.compiler.cpu.runtime import blocks, blocks_native, cache
 from gradtape.core.copies import copied
 from gradtape.errors import ArgumentError, IndexingError
 
@@ -45,10 +45,10 @@ class Store:
     """A store of its own, apart from that of the process."""
 
     def __init__(self, bound: int) -> None:
-        text = blocks_ir.text(mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, None)
+        text = blocks_native.source(mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, None)
         code = cache.compiled(text, host_as_it_is())
-        self._library = Library(code, {}, blocks_ir.EXPORTS)
-        self._table = ctypes.create_string_buffer(blocks_ir.TABLE_BYTES)
+        self._library = Library(code, {}, blocks_native.EXPORTS)
+        self._table = ctypes.create_string_buffer(blocks_native.TABLE_BYTES)
         self.take = self._function("gt_take", ctypes.c_void_p, ctypes.c_int64)
         self.give = self._function("gt_give", None, ctypes.c_void_p)
         self.kept = self._function("gt_kept", ctypes.c_int64)

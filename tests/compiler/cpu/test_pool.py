@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from gradtape.compiler.cpu.llvm.link import Library, compile_module
-from gradtape.compiler.cpu.runtime import pool, pool_ir
+from gradtape.compiler.cpu.runtime import pool, pool_native
 from gradtape.compiler.cpu.runtime.pool import get_num_threads, set_num_threads
 from gradtape.errors import ArgumentError
 from pool_jobs import Jobs, all_ones
@@ -340,8 +340,8 @@ def test_process_ends_cleanly(ending):
 
 
 def test_without_futexes_jobs_run_serially(monkeypatch):
-    monkeypatch.setattr(pool_ir, "_FUTEX", {})
-    serial = Library(compile_module(pool_ir.text()), {}, pool_ir.EXPORTS)
+    monkeypatch.setattr(pool_native, "_FUTEX", {})
+    serial = Library(compile_module(str(pool_native.source())), {}, pool_native.EXPORTS)
     names = ("gt_parallel", "gt_parallel_long")
     jobs = Jobs({name: serial.address(name) for name in names})
     jobs.serial = serial  # must outlive the jobs that call it

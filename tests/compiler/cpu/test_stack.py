@@ -15,12 +15,12 @@ from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type
 from gradtape.compiler.cpu.llvm.link import LEVELS, Cpu
 from gradtape.compiler.cpu.runtime import (
     contiguous_copies,
-    pool_ir,
+    pool_native,
     scratch,
     strided_copies,
     tile_loop,
 )
-from gradtape.compiler.cpu.runtime.entry_point_ir import entry_text
+from gradtape.compiler.cpu.runtime.entry_point_native import entry_source
 from gradtape.compiler.cpu.runtime.object_layout import native_layout
 from product_cases import Case
 
@@ -127,15 +127,15 @@ def test_what_products_take_of_the_stack(cpu):
 
 def test_what_the_runtime_takes_of_the_stack():
     texts = [
-        pool_ir.text(),
-        scratch._TEXT.replace("$KEY$", "i32"),
-        contiguous_copies._TEXT,
-        tile_loop._TEXT,
+        str(pool_native.source()),
+        str(scratch._source()),
+        str(contiguous_copies._SOURCE),
+        str(tile_loop._SOURCE),
     ]
-    texts += [strided_copies._text(kind) for kind in ("rows", "blocks4")]
+    texts += [str(strided_copies._source(kind)) for kind in ("rows", "blocks4")]
     layout = native_layout()
     if layout is not None:
-        texts.append(entry_text(layout)[0])
+        texts.append(str(entry_source(layout)))
     for text in texts:
         assert max(stack_bytes(text).values()) <= MOST
 

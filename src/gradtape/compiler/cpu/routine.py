@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gradtape.compiler.cpu.gemm.gemm import gemms_of
-from gradtape.compiler.cpu.gemm.tile import loop
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
-from gradtape.compiler.cpu.runtime.blocks_ir import SMALL
+from gradtape.compiler.cpu.runtime.blocks_native import SMALL
 from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
 from gradtape.compiler.kernel import Buffer, Kernel
 from gradtape.compiler.plan import Plan, Step
@@ -169,7 +168,7 @@ class _Writer:
             numbers = _constants(
                 b.module, f"{plan.name}_{kind}s", [where[buffer] for buffer in own]
             )
-            with loop(b, len(own), []) as n:
+            with b.loop(len(own)) as n:
                 number = b.load(b.element(numbers, n, "i64"), I64)
                 if made:
                     address = b.element(memory, number, "i8")
@@ -316,13 +315,9 @@ def _note_number(b: Builder, name: str, code: Value, status: Value) -> None:
     """If a condition did not hold, store the number for which it failed."""
     # Calls that fail at the same time may report each other's number, which failed as well.
     b.module.define(f"@{name}_wrong = global i64 0")
-    failed, well = b.new_block("failed"), b.new_block("well")
-    b.branch_if(b.icmp("eq", code, Value(I64, "-1")), well, failed)
-    b.start(failed)
-    number = b.load(b.element(status, code, I64), I64)
-    b.store(number, Value(PTR, f"@{name}_wrong"))
-    b.branch(well)
-    b.start(well)
+    with b.only_if(b.icmp("ne", code, b.const(I64, -1))):
+        number = b.load(b.element(status, code, I64), I64)
+        b.store(number, Value(PTR, f"@{name}_wrong"))
 
 
 def _take_arena(b: Builder, routine: Routine) -> Value:

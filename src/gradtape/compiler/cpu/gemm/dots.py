@@ -7,7 +7,7 @@ added up across their lanes at the end.
 from __future__ import annotations
 
 from gradtape.compiler.cpu.gemm.form import chains, dot_lanes
-from gradtape.compiler.cpu.gemm.tile import Extent, Operands, Piece, TileWriter, loop, ways_of
+from gradtape.compiler.cpu.gemm.tile import Extent, Operands, Piece, TileWriter, ways_of
 from gradtape.compiler.cpu.llvm.builder import I64, Value
 
 
@@ -62,7 +62,7 @@ class DotWriter(TileWriter):
             self._turn_loop(a, b, sums, turns, columns)
             return sums
         step = len(sums) // (self.block.m * columns) * sums[0].type.lanes
-        with loop(self.b, cut.whole, sums) as number:
+        with self.b.loop(cut.whole, sums) as number:
             part = list(zeros)
             at_a, at_b = (self.at(x, number, cut.depth * step) for x in (a, b))
             self._turn_loop(at_a, at_b, part, cut.depth, columns)
@@ -77,7 +77,7 @@ class DotWriter(TileWriter):
     def _turn_loop(self, a: Value, b: Value, sums: list[Value], turns: int, columns: int) -> None:
         size, lanes = self.block.m * columns, sums[0].type.lanes
         ways = len(sums) // size
-        with loop(self.b, turns, sums) as turn:
+        with self.b.loop(turns, sums) as turn:
             first = self.b.mul(turn, self.b.const(I64, ways * lanes))
             for way in range(ways):
                 at_a, at_b = (self.at(self.at(x, first), way * lanes) for x in (a, b))
@@ -109,12 +109,13 @@ class DotWriter(TileWriter):
         while (lanes := vectors[0].type.lanes) > len(vectors):
             low, high = range(lanes // 2), range(lanes // 2, lanes)
             vectors = [
-                self.b.fadd(self.shuffle(x, x, low), self.shuffle(x, x, high)) for x in vectors
+                self.b.fadd(self.b.lanes_of(x, x, low), self.b.lanes_of(x, x, high))
+                for x in vectors
             ]
         even, odd = range(0, 2 * lanes, 2), range(1, 2 * lanes, 2)
         while len(vectors) > 1:
             vectors = [
-                self.b.fadd(self.shuffle(x, y, even), self.shuffle(x, y, odd))
+                self.b.fadd(self.b.lanes_of(x, y, even), self.b.lanes_of(x, y, odd))
                 for x, y in zip(vectors[::2], vectors[1::2], strict=True)
             ]
         return vectors[0]

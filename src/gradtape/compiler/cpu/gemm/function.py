@@ -13,7 +13,7 @@ from gradtape.compiler.cpu.gemm.dots import DotWriter
 from gradtape.compiler.cpu.gemm.form import TileForm
 from gradtape.compiler.cpu.gemm.panels import PanelWriter
 from gradtape.compiler.cpu.gemm.split import Split, split_of
-from gradtape.compiler.cpu.gemm.tile import Block, Extent, Operands, loop, only_if, pieces
+from gradtape.compiler.cpu.gemm.tile import Block, Extent, Operands, pieces
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import take_scratch
@@ -72,7 +72,7 @@ def _define_zeros(module: Module, name: str, product: BatchedBlock) -> None:
     b, block = Builder(module), product.block
     if product.batch > 0:
         module.declare("llvm.memset.p0.i64", "void", [PTR, "i8", "i64", "i1 immarg"])
-        with loop(b, product.batch, []) as number:
+        with b.loop(product.batch) as number:
             offset = b.mul(number, b.const(I64, product.strides[2]))
             place = b.element(_C, offset, block.scalar)
             size = block.m * block.n * block.itemsize
@@ -175,7 +175,7 @@ class _Writer:
                 results, c, b.const(I64, size - size % width + piece.offset), piece.lanes
             )
         if size >= width:
-            with loop(b, size // width, []) as number:
+            with b.loop(size // width) as number:
                 self._add_up_at(results, c, b.mul(number, b.const(I64, width)), width)
 
     def _add_up_at(self, results: Value, c: Value, offset: Value, lanes: int) -> None:
@@ -183,7 +183,7 @@ class _Writer:
         type, size = Type(block.scalar, lanes), block.m * block.n
         start = b.element(results, offset, block.scalar)
         total = [b.load(start, type)]
-        with loop(b, self.split.parts - 1, total) as number:
+        with b.loop(self.split.parts - 1, total) as number:
             place = b.mul(b.add(number, b.const(I64, 1)), b.const(I64, size))
             total[0] = b.fadd(total[0], b.load(b.element(start, place, block.scalar), type))
         b.store(total[0], b.element(c, offset, block.scalar))
@@ -243,9 +243,9 @@ class _Writer:
         """Products one after the other, up to the end of the batch."""
         b, together = self.b, self.split.together
         first = b.mul(chunk, b.const(I64, together))
-        with loop(b, together, []) as number:
+        with b.loop(together) as number:
             item = b.add(first, number)
-            with only_if(b, b.icmp("ult", item, b.const(I64, self.product.batch))):
+            with b.only_if(b.icmp("ult", item, b.const(I64, self.product.batch))):
                 self._block(self._item(operands, item), b.const(I64, 0))
 
     def _part(self, operands: Operands, chunk: Value) -> None:
@@ -261,9 +261,9 @@ class _Writer:
             self._call("block", (a, b, c), *size)
             return
         last = self.b.icmp("eq", chunk, self.b.const(I64, split.parts - 1))
-        with only_if(self.b, self.b.xor(last, self.b.const(Type("i1"), 1))):
+        with self.b.only_if(self.b.xor(last, self.b.const(Type("i1"), 1))):
             self._call("block", (a, b, c), *size)
-        with only_if(self.b, last):
+        with self.b.only_if(last):
             self._call("rest", (a, b, c), *size)
 
     def _block(self, operands: Operands, place: Value) -> None:

@@ -142,7 +142,7 @@ class PanelWriter(TileWriter):
             high = [lane + half if not lane & half else side + lane for lane in range(side)]
             for first in (line for line in range(side) if not line & half):
                 x, y = lines[first], lines[first + half]
-                lines[first] = self.shuffle(x, y, low)
-                lines[first + half] = self.shuffle(x, y, high)
+                lines[first] = self.b.lanes_of(x, y, low)
+                lines[first + half] = self.b.lanes_of(x, y, high)
             half //= 2
         return lines

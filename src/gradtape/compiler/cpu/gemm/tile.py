@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Type, Value
+from gradtape.compiler.cpu.llvm.builder import I64, Builder, Type, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 
 _UNROLLED = 32  # about how many multiply-adds the body of the loop over k has
@@ -152,41 +152,6 @@ def best_tile(block: Block, cpu: Cpu) -> Tile:
     return min(tiles, key=lambda tile: (cycles(tile, block.m, vectors, block.k), tile))
 
 
-@contextmanager
-def loop(b: Builder, count: int | Value, state: list[Value]) -> Iterator[Value]:
-    """Run a body `count` ≥ 1 times with its number; the entries of `state` carry over."""
-    before, (head, latch, end) = b.block, (b.new_block(hint) for hint in ("loop", "latch", "end"))
-    b.branch(head)
-    b.start(head)
-    number, following = b.fresh("n"), b.fresh("n")
-    b.emit(f"{number} = phi i64 [ 0, %{before} ], [ {following}, %{latch} ]")
-    names = [(b.fresh("s"), b.fresh("s")) for _ in state]
-    for (name, later), value in zip(names, state, strict=True):
-        b.emit(f"{name} = phi {value.type} [ {value.text}, %{before} ], [ {later}, %{latch} ]")
-    state[:] = [Value(value.type, name) for (name, _), value in zip(names, state, strict=True)]
-    yield Value(I64, number)
-    b.branch(latch)
-    b.start(latch)
-    # A phi names a value that is not computed yet; a cast to the same type gives it that name.
-    for (_, later), value in zip(names, state, strict=True):
-        b.emit(f"{later} = bitcast {value} to {value.type}")
-    b.emit(f"{following} = add i64 {number}, 1")
-    stop = b.const(I64, count) if isinstance(count, int) else count
-    b.branch_if(b.icmp("ult", Value(I64, following), stop), head, end)
-    b.start(end)
-
-
-@contextmanager
-def only_if(b: Builder, condition: Value) -> Iterator[None]:
-    """Run a body if a condition holds; values computed in it cannot be used afterwards."""
-    body, end = b.new_block("body"), b.new_block("end")
-    b.branch_if(condition, body, end)
-    b.start(body)
-    yield
-    b.branch(end)
-    b.start(end)
-
-
 class TileWriter:
     """Writes tiles of products with B in rows along n."""
 
@@ -222,20 +187,14 @@ class TileWriter:
         type = self.type(piece.lanes)
         if piece.active == piece.lanes:
             return self.b.load(pointer, type)
-        # Every LLVM reads the form with an alignment operand.
-        name, mask = f"llvm.masked.load.{type.suffix}.p0", self._mask(piece)
-        self.b.module.declare(name, type, [PTR, "i32 immarg", mask.type, type])
-        operands = f"{pointer}, i32 {type.bits // 8}, {mask}, {type} zeroinitializer"
-        return self.b.instruction(type, f"call {type} @{name}({operands})")
+        return self.b.masked_load(pointer, type, self._mask(piece))
 
     def store(self, value: Value, pointer: Value, piece: Piece) -> None:
         """Store a piece; memory of masked-off lanes is not touched."""
         if piece.active == piece.lanes:
             self.b.store(value, pointer)
-            return
-        name, mask = f"llvm.masked.store.{value.type.suffix}.p0", self._mask(piece)
-        self.b.module.declare(name, "void", [value.type, PTR, "i32 immarg", mask.type])
-        self.b.emit(f"call void @{name}({value}, {pointer}, i32 {value.type.bits // 8}, {mask})")
+        else:
+            self.b.masked_store(value, pointer, self._mask(piece))
 
     def _mask(self, piece: Piece) -> Value:
         inside = [lane < piece.active for lane in range(piece.lanes)]
@@ -247,7 +206,7 @@ class TileWriter:
         if count == 1:
             yield 0
         else:
-            with loop(self.b, count, []) as number:
+            with self.b.loop(count) as number:
                 yield number
 
     def divided(self, extent: Extent, unit: int, body: Callable[[int | Value, int], None]) -> None:
@@ -256,7 +215,7 @@ class TileWriter:
         if isinstance(size, int):
             count: int | Value = size // unit
         else:
-            count = self.b.instruction(I64, f"udiv {size}, {unit}")
+            count = self.b.udiv(size, self.b.const(I64, unit))
         if count != 0:
             with self.repeated(count) as number:
                 body(number, unit)
@@ -265,17 +224,9 @@ class TileWriter:
         if isinstance(size, int):
             body(count, rest)
             return
-        left = self.b.instruction(I64, f"urem {size}, {unit}")
-        with only_if(self.b, self.b.icmp("ne", left, self.b.const(I64, 0))):
+        left = self.b.urem(size, self.b.const(I64, unit))
+        with self.b.only_if(self.b.icmp("ne", left, self.b.const(I64, 0))):
             body(count, rest)
-
-    def shuffle(self, x: Value, y: Value, lanes: Sequence[int]) -> Value:
-        """Lanes of x followed by y, picked by number; a single one, of x, as a scalar."""
-        if len(lanes) == 1:
-            return self.b.instruction(self.type(1), f"extractelement {x}, i64 {lanes[0]}")
-        picked = ", ".join(f"i32 {lane}" for lane in lanes)
-        text = f"shufflevector {x}, {y}, <{len(lanes)} x i32> <{picked}>"
-        return self.b.instruction(self.type(len(lanes)), text)
 
     # ---- a tile ----------------------------------------------------------------------------
 
@@ -293,7 +244,7 @@ class TileWriter:
         if isinstance(steps.ends, bool):
             body(steps.whole, steps.rest, False)
             return
-        with only_if(b, steps.ends):
+        with b.only_if(steps.ends):
             body(steps.whole, steps.rest, False)
 
     def write_tile(
@@ -338,7 +289,7 @@ class TileWriter:
         unrolled = ways * max(1, _UNROLLED // (ways * size))
         whole = k // unrolled
         if whole > 1:
-            with loop(self.b, whole, sums) as turn:
+            with self.b.loop(whole, sums) as turn:
                 at_a = self.at(a, turn, unrolled * self.along_a)
                 at_b = self.at(b, turn, unrolled * self.ldb)
                 self._steps(at_a, at_b, range(unrolled), rows, columns, sums)

@@ -13,7 +13,8 @@ that flag too.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 _BITS = {"float": 32, "double": 64, "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "ptr": 64}
@@ -107,6 +108,15 @@ class Module:
         return "\n".join([*self._declarations.values(), "", *self._functions, ""])
 
 
+def _binary(how: str) -> Callable[[Builder, Value, Value], Value]:
+    """A method that writes an instruction on two values of the type that its result has."""
+
+    def write(self: Builder, x: Value, y: Value) -> Value:
+        return self.instruction(x.type, f"{how} {x}, {y.text}")
+
+    return write
+
+
 class Builder:
     """Writes the body of one function.
 
@@ -181,6 +191,51 @@ class Builder:
         )
         return self.instruction(type, f"phi {type} {pairs}")
 
+    @contextmanager
+    def only_if(self, condition: Value) -> Iterator[None]:
+        """Run a body if a condition holds; values computed in it cannot be used afterwards."""
+        body, end = self.new_block("body"), self.new_block("end")
+        self.branch_if(condition, body, end)
+        self.start(body)
+        yield
+        self.branch(end)
+        self.start(end)
+
+    @contextmanager
+    def loop(
+        self,
+        stop: int | Value,
+        state: list[Value] | None = None,
+        *,
+        start: int | Value = 0,
+        step: int = 1,
+    ) -> Iterator[Value]:
+        """Run a body with a counter that is below `stop`, at least once.
+
+        The entries of `state` carry over from one turn to the next.
+        """
+        state = [] if state is None else state
+        first, end = (self.const(I64, x) if isinstance(x, int) else x for x in (start, stop))
+        before, (head, latch, after) = self.block, map(self.new_block, ("loop", "latch", "end"))
+        self.branch(head)
+        self.start(head)
+        counter, following = self.fresh("n"), self.fresh("n")
+        self.emit(f"{counter} = phi i64 [ {first.text}, %{before} ], [ {following}, %{latch} ]")
+        names = [(self.fresh("s"), self.fresh("s")) for _ in state]
+        for (name, later), value in zip(names, state, strict=True):
+            came = f"[ {value.text}, %{before} ], [ {later}, %{latch} ]"
+            self.emit(f"{name} = phi {value.type} {came}")
+        state[:] = [Value(value.type, name) for (name, _), value in zip(names, state, strict=True)]
+        yield Value(I64, counter)
+        self.branch(latch)
+        self.start(latch)
+        # A phi names a value that is not computed yet; a cast to the same type gives it that name.
+        for (_, later), value in zip(names, state, strict=True):
+            self.emit(f"{later} = bitcast {value} to {value.type}")
+        self.emit(f"{following} = add i64 {counter}, {step}")
+        self.branch_if(self.icmp("slt", Value(I64, following), end), head, after)
+        self.start(after)
+
     # ---- constants -------------------------------------------------------------------------
 
     def const(self, type: Type, value: int | float) -> Value:
@@ -219,31 +274,24 @@ class Builder:
             f"shufflevector {one}, {type} poison, <{lanes} x i32> zeroinitializer",
         )
 
+    def lanes_of(self, x: Value, y: Value, numbers: Sequence[int]) -> Value:
+        """Lanes of x followed by y, picked by number; a single one, of x, as a scalar."""
+        type, count = Type(x.type.scalar, len(numbers)), len(numbers)
+        if count == 1:
+            return self.instruction(type, f"extractelement {x}, i64 {numbers[0]}")
+        picked = ", ".join(f"i32 {number}" for number in numbers)
+        return self.instruction(type, f"shufflevector {x}, {y}, <{count} x i32> <{picked}>")
+
     # ---- floating point --------------------------------------------------------------------
 
-    def _binary(self, name: str, x: Value, y: Value) -> Value:
-        return self.instruction(x.type, f"{name} {x}, {y.text}")
-
-    def fadd(self, x: Value, y: Value) -> Value:
-        return self._binary("fadd contract", x, y)
-
-    def fsub(self, x: Value, y: Value) -> Value:
-        return self._binary("fsub contract", x, y)
-
-    def fmul(self, x: Value, y: Value) -> Value:
-        return self._binary("fmul contract", x, y)
-
-    def fdiv(self, x: Value, y: Value) -> Value:
-        return self._binary("fdiv", x, y)
-
-    def exact_fadd(self, x: Value, y: Value) -> Value:
-        return self._binary("fadd", x, y)
-
-    def exact_fsub(self, x: Value, y: Value) -> Value:
-        return self._binary("fsub", x, y)
-
-    def exact_fmul(self, x: Value, y: Value) -> Value:
-        return self._binary("fmul", x, y)
+    fadd = _binary("fadd contract")
+    fsub = _binary("fsub contract")
+    fmul = _binary("fmul contract")
+    fdiv = _binary("fdiv")
+    exact_fadd = _binary("fadd")
+    exact_fsub = _binary("fsub")
+    exact_fmul = _binary("fmul")
+    frem = _binary("frem")
 
     def fneg(self, x: Value) -> Value:
         return self.instruction(x.type, f"fneg {x}")
@@ -268,32 +316,18 @@ class Builder:
 
     # ---- integers --------------------------------------------------------------------------
 
-    def add(self, x: Value, y: Value) -> Value:
-        return self._binary("add", x, y)
-
-    def sub(self, x: Value, y: Value) -> Value:
-        return self._binary("sub", x, y)
-
-    def mul(self, x: Value, y: Value) -> Value:
-        return self._binary("mul", x, y)
-
-    def and_(self, x: Value, y: Value) -> Value:
-        return self._binary("and", x, y)
-
-    def or_(self, x: Value, y: Value) -> Value:
-        return self._binary("or", x, y)
-
-    def xor(self, x: Value, y: Value) -> Value:
-        return self._binary("xor", x, y)
-
-    def shl(self, x: Value, y: Value) -> Value:
-        return self._binary("shl", x, y)
-
-    def lshr(self, x: Value, y: Value) -> Value:
-        return self._binary("lshr", x, y)
-
-    def ashr(self, x: Value, y: Value) -> Value:
-        return self._binary("ashr", x, y)
+    add = _binary("add")
+    sub = _binary("sub")
+    mul = _binary("mul")
+    and_ = _binary("and")
+    or_ = _binary("or")
+    xor = _binary("xor")
+    shl = _binary("shl")
+    lshr = _binary("lshr")
+    ashr = _binary("ashr")
+    sdiv = _binary("sdiv")
+    udiv = _binary("udiv")
+    urem = _binary("urem")
 
     def icmp(self, predicate: str, x: Value, y: Value) -> Value:
         """Compare; `predicate` is LLVM's (eq, ne, slt, ult, …)."""
@@ -341,10 +375,10 @@ class Builder:
 
     # ---- memory ----------------------------------------------------------------------------
 
-    def alloca(self, type: Type, count: int = 1) -> Value:
+    def alloca(self, type: Type, count: int = 1, *, align: int = 64) -> Value:
         """Stack memory for values, for the whole function; LLVM keeps a single one in registers."""
         name = self.fresh("a")
-        self._entry.append(f"  {name} = alloca {type}, i64 {count}, align 64")
+        self._entry.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
         return Value(PTR, name)
 
     def spare(self, type: Type, number: int = 0) -> Value:
@@ -367,6 +401,32 @@ class Builder:
     def store(self, value: Value, pointer: Value) -> None:
         """Store to an address aligned for its scalar type."""
         self.emit(f"store {value}, {pointer}, align {max(value.type.bits // 8, 1)}")
+
+    def lower(self, pointer: Value, value: Value) -> None:
+        """Store an unsigned integer if it is below the one that is there, atomically."""
+        self.emit(f"{self.fresh()} = atomicrmw umin {pointer}, {value} monotonic")
+
+    def masked_load(self, pointer: Value, type: Type, mask: Value) -> Value:
+        """Load some lanes, others are 0: in a row from one address, or each from its own."""
+        name = self._masked("load", "gather", pointer, type)
+        # Every LLVM reads the form with an alignment operand.
+        self.module.declare(name, type, [pointer.type, "i32 immarg", mask.type, type])
+        given = f"{pointer}, i32 {max(type.bits // 8, 1)}, {mask}, {type} zeroinitializer"
+        return self.instruction(type, f"call {type} @{name}({given})")
+
+    def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
+        """Store some lanes, in a row or each to its own address; other memory is not touched."""
+        type = value.type
+        name = self._masked("store", "scatter", pointer, type)
+        self.module.declare(name, "void", [type, pointer.type, "i32 immarg", mask.type])
+        given = f"{value}, {pointer}, i32 {max(type.bits // 8, 1)}, {mask}"
+        self.emit(f"call void @{name}({given})")
+
+    def _masked(self, in_row: str, apart: str, pointer: Value, type: Type) -> str:
+        """The name of an intrinsic for one address, or for several."""
+        lanes = pointer.type.lanes
+        how, place = (in_row, "p0") if lanes == 1 else (apart, f"v{lanes}p0")
+        return f"llvm.masked.{how}.{type.suffix}.{place}"
 
 
 def number_text(scalar: str, value: int | float) -> str:

@@ -200,7 +200,7 @@ _FLOAT: dict[str, Callable[..., Value]] = {
     "copysign": Builder.copysign,
     "fma": Builder.fma,
     # Exact for any quotient, which no short sequence of instructions is.
-    "fmod": lambda b, x, y: b.instruction(x.type, f"frem {x}, {y.text}"),
+    "fmod": Builder.frem,
     "select": Builder.select,
     "floor": _rounding("floor"),
     "ceil": _rounding("ceil"),
@@ -244,15 +244,15 @@ def _divided(name: str, signed: bool, b: Builder, x: Value, y: Value) -> Value:
     by_zero = b.icmp("eq", y, zero)
     if not signed:
         safe = b.select(by_zero, one, y)
-        how = "udiv" if name == "floor_divide" else "urem"
-        return b.select(by_zero, zero, b.instruction(x.type, f"{how} {x}, {safe.text}"))
+        result = b.udiv(x, safe) if name == "floor_divide" else b.urem(x, safe)
+        return b.select(by_zero, zero, result)
     # Dividing the most negative number by -1 would trap; by 1 it gives the wrapped-around result.
     wraps = b.and_(
         b.icmp("eq", x, b.const(x.type, -(1 << (x.type.bits - 1)))),
         b.icmp("eq", y, b.const(x.type, -1)),
     )
     safe = b.select(b.or_(by_zero, wraps), one, y)
-    quotient = b.instruction(x.type, f"sdiv {x}, {safe.text}")
+    quotient = b.sdiv(x, safe)
     rest = b.sub(x, b.mul(quotient, safe))
     # Division truncates towards 0: one less where there is a remainder and the signs differ.
     differs = b.icmp("slt", b.xor(rest, safe), zero)

@@ -20,6 +20,7 @@ T = TypeVar("T")
 # that vectorise and unroll would take most of the compile time for no gain. Repeated computations
 # in a block are left out by the builder: LLVM's pass for that (NewGVN) aborts on some of our loops.
 _PASSES = (
+    "add_always_inliner_pass",
     "add_sroa_pass",
     "add_instruction_combine_pass",
     "add_simplify_cfg_pass",

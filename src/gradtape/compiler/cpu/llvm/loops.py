@@ -180,10 +180,10 @@ class Loops(Values):
         if not sizes:
             steps(start, stop)
             return
-        b, size = self._b, Value(I64, str(sizes[0]))
+        b = self._b
 
         def block(first: Value) -> None:
-            end = b.add(first, size)
+            end = b.add(first, b.const(I64, sizes[0]))
             end = b.select(b.icmp("slt", end, stop), end, stop)
             self._level += 1
             self._begin(targets)
@@ -191,7 +191,7 @@ class Loops(Values):
             self._over_row(lambda: self._add_block(targets))
             self._level -= 1
 
-        self._counted(start, stop, size, block)
+        self._counted(start, stop, sizes[0], block)
 
     def _add_block(self, targets: Sequence[Accumulator]) -> None:
         """Add the sums of a block to those of the level around it."""
@@ -246,7 +246,7 @@ class Loops(Values):
         self, axis: Axis, start: Value, stop: Value, body: Callable[[], None], whole: bool = False
     ) -> None:
         """Run `body` for each step of a nonempty part of an axis."""
-        step = Value(I64, str(self._lanes if axis is self._vector_axis else 1))
+        step = self._lanes if axis is self._vector_axis else 1
         self._counted(start, stop, step, lambda index: self._at(axis, index, body, whole))
 
     def _at(self, axis: Axis, index: Value, body: Callable[[], None], whole: bool = False) -> None:
@@ -263,26 +263,12 @@ class Loops(Values):
         body()
         self._mask = mask
 
-    def _counted(
-        self, start: Value, stop: Value, step: Value, body: Callable[[Value], None]
-    ) -> None:
+    def _counted(self, start: Value, stop: Value, step: int, body: Callable[[Value], None]) -> None:
         """Run `body(counter)` from start while the counter is below stop, at least once."""
-        b = self._b
-        head, back, done = b.new_block("loop"), b.new_block("back"), b.new_block("done")
-        before = b.block
-        b.branch(head)
-        b.start(head)
-        counter, following = b.fresh("i"), b.fresh("n")
-        b.emit(f"{counter} = phi i64 [ {start.text}, %{before} ], [ {following}, %{back} ]")
-        self._scopes.append({})
-        body(Value(I64, counter))
-        self._scopes.pop()
-        b.branch(back)
-        b.start(back)
-        b.emit(f"{following} = add i64 {counter}, {step.text}")
-        more = b.icmp("slt", Value(I64, following), stop)
-        b.branch_if(more, head, done)
-        b.start(done)
+        with self._b.loop(stop, start=start, step=step) as counter:
+            self._scopes.append({})
+            body(counter)
+            self._scopes.pop()
 
     def _range(self, axis: Axis) -> tuple[Value, Value]:
         """The start and stop of a loop: its whole range, or that of the chunk."""
@@ -325,7 +311,8 @@ class Loops(Values):
         value = b.load(self._accumulator(target), self._accumulator_type(target))
         while vector is not None and vector.reduced and lanes > 1:
             lanes //= 2
-            low, high = (self._lanes_of(value, lanes, start) for start in (0, lanes))
+            halves = range(lanes), range(lanes, 2 * lanes)
+            low, high = (b.lanes_of(value, value, half) for half in halves)
             value = combine(b, target.combine, low, high, target.dtype)
         self._scopes[-1][target] = value
 
@@ -345,26 +332,24 @@ class Loops(Values):
         if self._kernel.serial:
             assert step == (value.type.lanes > 1)  # elements of a vector are adjacent
             self._store_in_order(value, address, adds=statement.adds)
-        elif step in (0, 1):
+        elif step in (0, 1) or self._lanes == 1:
             b.store(value, address)
         else:
-            self._scatter(value, self._lane_addresses(place, address, step))
+            every = b.const(Type("i1", self._lanes), 1)
+            b.masked_store(value, self._lane_addresses(place, address, step), every)
 
     def _store_in_order(self, value: Value, address: Value, *, adds: bool) -> None:
         """Write or add an element, or a vector of them; masked elements are not touched."""
         b, type = self._b, value.type
         mask = self._mask if type.lanes > 1 else None
         if adds:
-            masked = mask is not None
-            old = self._masked("load", type, address, mask) if masked else b.load(address, type)
+            old = b.load(address, type) if mask is None else b.masked_load(address, type, mask)
             # Never fused with a product: sums are those of eager code.
             value = b.exact_fadd(old, value) if type.is_float else b.add(old, value)
         if mask is None:
             b.store(value, address)
-            return
-        name = f"llvm.masked.store.{type.suffix}.p0"
-        b.module.declare(name, "void", [type, PTR, "i32", mask.type])
-        b.emit(f"call void @{name}({value}, {address}, i32 {max(type.bits // 8, 1)}, {mask})")
+        else:
+            b.masked_store(value, address, mask)
 
 
 ATTRIBUTES = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'

@@ -31,7 +31,7 @@ def take_scratch(b: Builder, size: int, status: Value) -> Value:
     failed, go = b.new_block("no_memory"), b.new_block("go")
     b.branch_if(b.instruction(memory.type.of("i1"), f"icmp eq {memory}, null"), failed, go)
     b.start(failed)
-    b.instruction(I64, f"atomicrmw umin {status}, i64 {NO_MEMORY} monotonic")
+    b.lower(status, b.const(I64, NO_MEMORY))
     b.emit("ret void")
     b.start(go)
     return memory

@@ -224,7 +224,8 @@ class Values:
             seen = b.select(valid, seen, b.const(value.type, 0))
         zero, sum = b.const(type, 0), b.bits(b.load(total, type))
         for start in range(0, seen.type.lanes, type.lanes):
-            piece = seen if seen.type == type else self._lanes_of(seen, type.lanes, start)
+            lanes = range(start, start + type.lanes)
+            piece = seen if seen.type == type else b.lanes_of(seen, seen, lanes)
             # 0·x is ±0, or NaN, whose bits survive being or'ed with others.
             sum = b.or_(sum, b.bits(b.exact_fmul(piece, zero)))
         b.store(b.from_bits(sum), total)
@@ -234,40 +235,22 @@ class Values:
         """Set the status to the smallest code of a failure, with the number that failed."""
         b = self._b
         for total, type in self._watched.values():
-            report, go = b.new_block("report"), b.new_block("go")
             sum = b.load(total, type)
-            b.branch_if(b.any(b.fcmp("uno", sum, sum)), report, go)
-            b.start(report)
-            b.instruction(I64, f"atomicrmw umin {self._status()}, i64 {UNSETTLED_STATUS} monotonic")
-            b.branch(go)
-            b.start(go)
+            with b.only_if(b.any(b.fcmp("uno", sum, sum))):
+                b.lower(self._status(), b.const(I64, UNSETTLED_STATUS))
         for failure, wide in self._conditions():
             flag, given = (self._rooms[(failure, wide), scalar] for scalar in ("i1", "i64"))
-            report, go = b.new_block("report"), b.new_block("go")
             lanes = self._lanes if wide else 1
             failed = b.load(flag, Type("i1", lanes))
             # Several may have the same code: its value must be known in the blocks of all of them.
             known = self._table.codes[failure]
             code = self._value(known) if isinstance(known, Scalar) else Value(I64, str(known))
-            b.branch_if(b.any(failed), report, go)
-            b.start(report)
-            status = self._status()
-            number = _first_of(b, b.load(given, Type("i64", lanes)), failed)
-            place = b.element(status, code, I64)
-            b.emit(f"store atomic {number}, {place} monotonic, align 8")
-            b.instruction(I64, f"atomicrmw umin {status}, {code} monotonic")
-            b.branch(go)
-            b.start(go)
-
-    def _lanes_of(self, value: Value, lanes: int, start: int) -> Value:
-        """Some lanes of a vector, from `start` on."""
-        b, type = self._b, Type(value.type.scalar, lanes)
-        if lanes == 1:
-            return b.instruction(type, f"extractelement {value}, i64 {start}")
-        order = ", ".join(f"i32 {start + n}" for n in range(lanes))
-        return b.instruction(
-            type, f"shufflevector {value}, {value.type} poison, <{lanes} x i32> <{order}>"
-        )
+            with b.only_if(b.any(failed)):
+                status = self._status()
+                number = _first_of(b, b.load(given, Type("i64", lanes)), failed)
+                place = b.element(status, code, I64)
+                b.emit(f"store atomic {number}, {place} monotonic, align 8")
+                b.lower(status, code)
 
     def _status(self) -> Value:
         """The address of the code of the first failure."""
@@ -313,8 +296,8 @@ class Values:
             harmless = b.spare(type)
             reads = b.any(guard[0])
             address = b.instruction(PTR, f"select {reads}, {address}, {harmless}")
-            return self._bit(self._masked("load", type, address, guard[0]), part)
-        return self._bit(self._masked("gather", type, addresses, *guard), part)
+            return self._bit(self._masked(type, address, guard[0]), part)
+        return self._bit(self._masked(type, addresses, *guard), part)
 
     def _scalar_load(self, dtype: DType, address: Value, guard: Sequence[Value]) -> Value:
         b = self._b
@@ -337,36 +320,19 @@ class Values:
         addresses = self._lane_addresses(place, self._address(place), step)
         addresses = b.element(addresses, more, memory_type(place.buffer.dtype).scalar)
         type = memory_type(part.dtype, lanes)
-        return self._bit(self._masked("gather", type, addresses, *guard), part)
+        return self._bit(self._masked(type, addresses, *guard), part)
 
     def _bit(self, value: Value, part: Scalar) -> Value:
         b = self._b
         return b.icmp("ne", value, b.const(value.type, 0)) if part.dtype == BOOL else value
 
-    def _masked(self, how: str, type: Type, address: Value, guard: Value | None = None) -> Value:
+    def _masked(self, type: Type, address: Value, guard: Value | None = None) -> Value:
         """Load lanes where a guard holds; elsewhere they are 0."""
         b, lanes = self._b, type.lanes
         mask = b.const(Type("i1", lanes), 1) if guard is None else guard
         if mask.type.lanes != lanes:
             mask = b.splat(mask, lanes)
-        align = max(type.bits // 8, 1)
-        pointer = f"v{lanes}p0" if how == "gather" else "p0"
-        name = f"llvm.masked.{how}.{type.suffix}.{pointer}"
-        b.module.declare(name, type, [address.type, "i32", Type("i1", lanes), type])
-        return b.instruction(
-            type,
-            f"call {type} @{name}({address}, i32 {align}, {mask}, {type} zeroinitializer)",
-        )
-
-    def _scatter(self, value: Value, addresses: Value) -> None:
-        b, type = self._b, value.type
-        if type.lanes == 1:
-            b.store(value, addresses)
-            return
-        name = f"llvm.masked.scatter.{type.suffix}.v{type.lanes}p0"
-        mask = b.const(Type("i1", type.lanes), 1)
-        b.module.declare(name, "void", [type, addresses.type, "i32", mask.type])
-        b.emit(f"call void @{name}({value}, {addresses}, i32 {max(type.bits // 8, 1)}, {mask})")
+        return b.masked_load(address, type, mask)
 
 
 def _first_of(b: Builder, x: Value, condition: Value) -> Value:

@@ -2,10 +2,10 @@
 
 Fresh memory comes page by page, and taking it from the system can cost more than computing the
 values written to it. So blocks that are given back wait for the next call, in native code
-(`blocks_ir`), up to a limit for all of them together, `GRADTAPE_KEEP_MB`. Compiled functions borrow
-memory for their temporaries for the duration of a call. Results are NumPy arrays that own their
-memory, made while our handler replaces NumPy's own (NEP 49): NumPy gives the memory back to the
-handler it came from. Users' own arrays, and `malloc`, are not affected.
+(`blocks_native`), up to a limit for all of them together, `GRADTAPE_KEEP_MB`. Compiled functions
+borrow memory for their temporaries for the duration of a call. Results are NumPy arrays that own
+their memory, made while our handler replaces NumPy's own (NEP 49): NumPy gives the memory back to
+the handler it came from. Users' own arrays, and `malloc`, are not affected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from numpy._core import multiarray as _multiarray
 
 from gradtape import config
 from gradtape.compiler.cpu.llvm.link import Library, host_as_it_is
-from gradtape.compiler.cpu.runtime import blocks_ir, cache
+from gradtape.compiler.cpu.llvm.native_source import NativeSource
+from gradtape.compiler.cpu.runtime import blocks_native, cache
 from gradtape.compiler.cpu.runtime.object_layout import (
     address_of,
     c_functions,
@@ -36,66 +37,43 @@ _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 
 # `pooled(function, *args, **kwargs)`, and NumPy's `PyArray_NewFromDescr` with the handler set. An
 # error raised meanwhile is put aside while the old handler is restored.
-_DOORS = """
-declare ptr @PyDataMem_SetHandler(ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare void @PyErr_Fetch(ptr, ptr, ptr)
-declare void @PyErr_Restore(ptr, ptr, ptr)
-declare void @PyErr_Clear()
-declare void @Py_DecRef(ptr)
+_DOORS = NativeSource("""
+def PyDataMem_SetHandler(handler: ptr) -> ptr: ...
+def PyObject_Vectorcall(function: ptr, args: ptr, count: i64, names: ptr) -> ptr: ...
+def PyArray_NewFromDescr(
+    type: ptr, descr: ptr, ndim: i32, dims: ptr, strides: ptr, data: ptr, flags: i32, like: ptr
+) -> ptr: ...
+def PyErr_Fetch(type: ptr, value: ptr, trace: ptr): ...
+def PyErr_Restore(type: ptr, value: ptr, trace: ptr): ...
+def PyErr_Clear(): ...
+def Py_DecRef(value: ptr): ...
 
-define internal void @back_to(ptr %old) {
-  %type = alloca ptr
-  %value = alloca ptr
-  %trace = alloca ptr
-  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %trace)
-  %ours = call ptr @PyDataMem_SetHandler(ptr %old)
-  call void @PyErr_Clear()
-  call void @Py_DecRef(ptr %ours)
-  call void @Py_DecRef(ptr %old)
-  %type1 = load ptr, ptr %type
-  %value1 = load ptr, ptr %value
-  %trace1 = load ptr, ptr %trace
-  call void @PyErr_Restore(ptr %type1, ptr %value1, ptr %trace1)
-  ret void
-}
+def back_to(old: ptr):
+    error = stack(24)
+    PyErr_Fetch(error, error + 8, error + 16)
+    ours = PyDataMem_SetHandler(old)
+    PyErr_Clear()
+    Py_DecRef(ours)
+    Py_DecRef(old)
+    PyErr_Restore(ptr[error], ptr[error, 1], ptr[error, 2])
 
-define ptr @gt_pooled(ptr %handler, ptr %args, i64 %count, ptr %names) {
-entry:
-  %old = call ptr @PyDataMem_SetHandler(ptr %handler)
-  %failed = icmp eq ptr %old, null
-  br i1 %failed, label %none, label %go
-none:
-  ret ptr null
-go:
-  %function = load ptr, ptr %args
-  %others = getelementptr ptr, ptr %args, i64 1
-  %left = sub i64 %count, 1
-  %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %others, i64 %left, ptr %names)
-  call void @back_to(ptr %old)
-  ret ptr %result
-}
+def gt_pooled(handler: ptr, args: ptr, count: i64, names: ptr) -> ptr:
+    old = PyDataMem_SetHandler(handler)
+    if not old:
+        return null
+    result = PyObject_Vectorcall(ptr[args], args + 8, count - 1, names)
+    back_to(old)
+    return result
 
-define ptr @gt_new_array(ptr %handler, ptr %type, ptr %descr, i32 %ndim, ptr %dims) {
-entry:
-  %old = call ptr @PyDataMem_SetHandler(ptr %handler)
-  %failed = icmp eq ptr %old, null
-  br i1 %failed, label %none, label %go
-none:
-  call void @Py_DecRef(ptr %descr)
-  ret ptr null
-go:
-  %array = call ptr @PyArray_NewFromDescr(
-    ptr %type, ptr %descr, i32 %ndim, ptr %dims, ptr null, ptr null, i32 0, ptr null)
-  call void @back_to(ptr %old)
-  ret ptr %array
-}
-"""
-_CALLED = (
-    *("PyDataMem_SetHandler", "PyObject_Vectorcall", "PyArray_NewFromDescr", "PyErr_Fetch"),
-    *("PyErr_Restore", "PyErr_Clear", "Py_DecRef"),
-)
+def gt_new_array(handler: ptr, type: ptr, descr: ptr, ndim: i32, dims: ptr) -> ptr:
+    old = PyDataMem_SetHandler(handler)
+    if not old:
+        Py_DecRef(descr)
+        return null
+    array = PyArray_NewFromDescr(type, descr, ndim, dims, null, null, 0, null)
+    back_to(old)
+    return array
+""")
 
 
 class _Blocks:
@@ -109,9 +87,9 @@ class _Blocks:
         """The native code, which is never unloaded: it frees arrays that anyone may hold."""
         huge = getattr(mmap, "MADV_HUGEPAGE", None) if config.huge_pages() else None
         anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        text = blocks_ir.text(mmap.PAGESIZE, anonymous, huge)
-        library = Library(cache.compiled(text, host_as_it_is()), {}, blocks_ir.EXPORTS)
-        table = ctypes.create_string_buffer(blocks_ir.TABLE_BYTES)
+        source = blocks_native.source(mmap.PAGESIZE, anonymous, huge)
+        library = Library(cache.compiled(source, host_as_it_is()), {}, blocks_native.EXPORTS)
+        table = ctypes.create_string_buffer(blocks_native.TABLE_BYTES)
         keep = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(library.address("gt_keep"))
         keep(config.kept_bytes(), ctypes.addressof(table))
         _immortal((library, table))
@@ -134,7 +112,7 @@ class _Blocks:
     @lazy
     def doors(self) -> Library:
         """The functions that set the handler; use only if there is one."""
-        functions = {name: c_functions()[name] for name in _CALLED}
+        functions = {name: c_functions()[name] for name in _DOORS.declared}
         code = cache.compiled(_DOORS, host_as_it_is())
         library = Library(code, functions, ("gt_pooled", "gt_new_array"))
         _immortal(library)
@@ -201,7 +179,7 @@ def maker(shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
 
 def for_array(nbytes: int) -> Any:
     """The handler with which to make an array of this many bytes; None for NumPy's own."""
-    return _blocks.handler if nbytes >= blocks_ir.FROM else None
+    return _blocks.handler if nbytes >= blocks_native.FROM else None
 
 
 def new_array_address() -> int:

@@ -29,8 +29,9 @@ from pathlib import Path
 import numpy as np
 
 from gradtape import config
-from gradtape.compiler.cpu.llvm import link
+from gradtape.compiler.cpu.llvm import builder, link, native_source
 from gradtape.compiler.cpu.llvm.link import Cpu, compile_module, host
+from gradtape.compiler.cpu.llvm.native_source import NativeSource
 
 # Magic, format, length of the contents, digest of the key, digest of the contents.
 _HEADER = struct.Struct("<8sQQ32s32s")
@@ -49,26 +50,28 @@ class _UnusableError(Exception):
     """The directory cannot be used; the message says why."""
 
 
-def compiled(text: str, cpu: Cpu | None = None) -> bytes:
+def compiled(module: str | NativeSource, cpu: Cpu | None = None) -> bytes:
     """The object file of a module: from the cache, or compiled and put there."""
     cpu = cpu or host()
-    key = "\n".join((cpu.key, *_versions(), text))
+    # Not the IR of a source, which takes longer to print than all else here.
+    key = "\n".join((cpu.key, *_versions(), module if isinstance(module, str) else repr(module)))
     code = get(key)
     if code is None:
-        code = compile_module(text, cpu)
+        code = compile_module(str(module), cpu)
         put(key, code)
     return code
 
 
 @functools.cache
 def _versions() -> tuple[str, ...]:
-    """Versions that code depends on besides its text and the CPU: ours, the passes, NumPy's."""
+    """Versions that code depends on besides its text and the CPU: ours, the printer, NumPy's."""
     try:
         version = importlib.metadata.version("gradtape")
     except importlib.metadata.PackageNotFoundError:  # a source tree that is not installed
         version = "unknown"
     try:
-        passes = hashlib.sha256(inspect.getsource(link).encode()).hexdigest()
+        sources = "".join(map(inspect.getsource, (link, native_source, builder)))
+        passes = hashlib.sha256(sources.encode()).hexdigest()
     except OSError:  # installed without sources: the version is enough
         passes = "of that version"
     return f"gradtape {version}", f"passes {passes}", f"numpy {np.__version__}"

@@ -6,6 +6,7 @@ import ctypes
 from typing import Any
 
 from gradtape.compiler.cpu.llvm.link import Library
+from gradtape.compiler.cpu.llvm.native_source import NativeSource
 from gradtape.compiler.cpu.runtime import cache, pool
 from gradtape.locks import once
 
@@ -13,31 +14,21 @@ from gradtape.locks import once
 _PART = 1 << 16
 
 # The context: target, source, bytes.
-_TEXT = f"""
-declare void @gt_parallel(ptr, ptr, i64)
-declare ptr @memmove(ptr, ptr, i64)
-declare i64 @llvm.smin.i64(i64, i64)
+_SOURCE = NativeSource(
+    """
+def gt_parallel(run: ptr, argument: ptr, chunks: i64): ...
+def memmove(target: ptr, source: ptr, bytes: i64) -> ptr: ...
 
-define internal void @part(ptr %context, i64 %part) {{
-  %target = load ptr, ptr %context
-  %p1 = getelementptr i64, ptr %context, i64 1
-  %source = load ptr, ptr %p1
-  %p2 = getelementptr i64, ptr %context, i64 2
-  %bytes = load i64, ptr %p2
-  %first = mul i64 %part, {_PART}
-  %left = sub i64 %bytes, %first
-  %size = call i64 @llvm.smin.i64(i64 %left, i64 {_PART})
-  %to = getelementptr i8, ptr %target, i64 %first
-  %from = getelementptr i8, ptr %source, i64 %first
-  %same = call ptr @memmove(ptr %to, ptr %from, i64 %size)
-  ret void
-}}
+def part(context: ptr, number: i64):
+    first = number * PART
+    bytes = smin(i64[context, 2] - first, PART)
+    memmove(ptr[context] + first, ptr[context, 1] + first, bytes)
 
-define void @gt_copy(ptr %context, i64 %parts) {{
-  call void @gt_parallel(ptr @part, ptr %context, i64 %parts)
-  ret void
-}}
-"""
+def gt_copy(context: ptr, parts: i64):
+    gt_parallel(part, context, parts)
+""",
+    {"PART": _PART},
+)
 
 
 def copy(target: Any, source: Any) -> None:
@@ -55,5 +46,5 @@ def copy(target: Any, source: Any) -> None:
 def _driver() -> Any:
     memmove = ctypes.cast(ctypes.memmove, ctypes.c_void_p).value or 0
     imports = {**pool.imports(), "memmove": memmove}
-    library = Library(cache.compiled(_TEXT), imports, ["gt_copy"])
+    library = Library(cache.compiled(_SOURCE), imports, ["gt_copy"])
     return library.function("gt_copy", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64))

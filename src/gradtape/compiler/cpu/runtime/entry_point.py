@@ -32,7 +32,7 @@ from gradtape.compiler.argument_specs import (
 )
 from gradtape.compiler.cpu.llvm.link import Library
 from gradtape.compiler.cpu.runtime import blocks
-from gradtape.compiler.cpu.runtime.entry_point_ir import NAME, entry_library
+from gradtape.compiler.cpu.runtime.entry_point_native import NAME, entry_library
 from gradtape.compiler.cpu.runtime.entry_tables import (
     FIXED,
     MOST_WORDS,
@@ -156,7 +156,7 @@ def _native_callable(
     # Bytes and tuples: the garbage collector never clears them, so the definition exists until
     # the callable, which reads it last, is gone.
     alive = (title, method, library, entry)
-    owned = (alive, tables.pack(address), *functions, *FIXED, *tables.constants)
+    owned = (alive, tables.pack(address), *functions, *FIXED.values(), *tables.constants)
     return new_function()(address_of(method), owned, None)  # type: ignore[no-any-return]
 
 

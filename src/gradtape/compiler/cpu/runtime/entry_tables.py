@@ -133,7 +133,18 @@ CHECK_WORDS, ARRAY_WORDS, SCALAR_WORDS, BUILD_WORDS = 8, 5, 4, 6
 # `self` of a callable: objects to keep alive, the program, on_error, the function to call for
 # arguments that do not fit (or NotImplemented), these objects, the constants.
 PROGRAM, ON_ERROR, OTHERWISE, UNLESS, FIRST_FIXED = 1, 2, 3, 4, 5
-FIXED = (NotImplemented, np.ndarray, float, int, True, False, tuple, list, dict, str)
+FIXED = {
+    "NOT_IMPLEMENTED": NotImplemented,
+    "NDARRAY": np.ndarray,
+    "FLOAT": float,
+    "INT": int,
+    "TRUE": True,
+    "FALSE": False,
+    "TUPLE": tuple,
+    "LIST": list,
+    "DICT": dict,
+    "STR": str,
+}
 _FIRST_CONSTANT = FIRST_FIXED + len(FIXED)
 
 

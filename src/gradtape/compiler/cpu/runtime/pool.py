@@ -4,7 +4,7 @@ Generated code calls `void gt_parallel(ptr body, ptr context, i64 chunks)`, whic
 `body(context, chunk)` for every chunk once, on up to `get_num_threads()` threads with the caller
 among them, and returns when all are done. It wakes sleeping threads if the job, or several that
 follow each other closely, turn out to be long enough for that; `gt_parallel_long`, for jobs known
-to take long, wakes them at once. `pool_ir` says how. Callers from several Python threads,
+to take long, wakes them at once. `pool_native` says how. Callers from several Python threads,
 calls from inside a body and child processes after a fork are all fine; a body that forks is not.
 
 Where the system has no futexes (anything other than 64-bit Linux), and where the pool is switched
@@ -19,7 +19,7 @@ import os
 
 from gradtape import config
 from gradtape.compiler.cpu.llvm.link import Library
-from gradtape.compiler.cpu.runtime import cache, pool_ir
+from gradtape.compiler.cpu.runtime import cache, pool_native
 from gradtape.core.lazy import lazy
 from gradtape.errors import ArgumentError
 from gradtape.locks import Once
@@ -59,7 +59,7 @@ class _Pool:
 
     @lazy
     def _usable(self) -> int:
-        return min(_usable_cpus(), pool_ir.MAX_THREADS)
+        return min(_usable_cpus(), pool_native.MAX_THREADS)
 
     def set_wanted(self, threads: int) -> None:
         """Use this many threads from now on."""
@@ -74,7 +74,9 @@ class _Pool:
 
 
 def _linked() -> Library:
-    return Library(cache.compiled(pool_ir.text(threads=config.uses("pool"))), {}, pool_ir.EXPORTS)
+    return Library(
+        cache.compiled(pool_native.source(threads=config.uses("pool"))), {}, pool_native.EXPORTS
+    )
 
 
 def _usable_cpus() -> int:
@@ -124,10 +126,10 @@ def set_num_threads(threads: int) -> None:
         number = operator.index(threads)
     except TypeError:
         number = 0
-    if isinstance(threads, bool) or not 1 <= number <= pool_ir.MAX_THREADS:
+    if isinstance(threads, bool) or not 1 <= number <= pool_native.MAX_THREADS:
         raise ArgumentError(
             f"set_num_threads: got {threads!r}, expected an integer from 1 to "
-            f"{pool_ir.MAX_THREADS}; pass 1 for a single thread"
+            f"{pool_native.MAX_THREADS}; pass 1 for a single thread"
         )
     _pool.set_wanted(number)
 

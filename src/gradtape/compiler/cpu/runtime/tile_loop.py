@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.compiler.cpu.llvm.link import Library
+from gradtape.compiler.cpu.llvm.native_source import NativeSource
 from gradtape.compiler.cpu.runtime import cache, pool
 from gradtape.compiler.cpu.runtime.object_layout import native_layout
 from gradtape.locks import once
@@ -23,102 +24,53 @@ MOST_ARRAYS = 16
 _MOST_PARTS = 64
 # The least tiles per part: claiming a part takes about as long as a small tile.
 _LEAST_TILES = 4
-# Words before those of the arrays, which are two each, bytes per tile and the last offset, and then
-# one each, the address of the data, or of the field of the array object that has it.
-_HEAD = 6
+# The context: these words, of which OBJECTS says whether arrays are objects; then two for each
+# array, bytes per tile and the last offset; then one for each, the address of the data, or of the
+# field of the array object that has it.
+_HEAD = ("RUN", "ARGUMENTS", "RESULTS", "TILES", "EACH", "OBJECTS")
 
-# The context: function, arguments, results, tiles, tiles per part, whether arrays are objects.
-# Parts get its address, and a word for the status of a tile that failed.
-_TEXT = f"""
-declare void @gt_parallel(ptr, ptr, i64)
+# Parts get the address of the context, and a word for the status of a tile that failed.
+_FUNCTIONS = """
+def gt_parallel(run: ptr, argument: ptr, chunks: i64): ...
 
-define internal void @part(ptr %shared, i64 %part) {{
-entry:
-  %context = load ptr, ptr %shared
-  %failed = getelementptr i64, ptr %shared, i64 1
-  %inputs = alloca ptr, i64 {MOST_ARRAYS}
-  %data = alloca ptr, i64 {MOST_ARRAYS}
-  %run = load ptr, ptr %context
-  %p1 = getelementptr i64, ptr %context, i64 1
-  %arguments = load i64, ptr %p1
-  %p2 = getelementptr i64, ptr %context, i64 2
-  %results = load i64, ptr %p2
-  %p3 = getelementptr i64, ptr %context, i64 3
-  %tiles = load i64, ptr %p3
-  %p4 = getelementptr i64, ptr %context, i64 4
-  %each = load i64, ptr %p4
-  %p5 = getelementptr i64, ptr %context, i64 5
-  %objects = load i64, ptr %p5
-  %words = getelementptr i64, ptr %context, i64 {_HEAD}
-  %outputs = getelementptr ptr, ptr %inputs, i64 %arguments
-  %arrays = add i64 %arguments, %results
-  %pairs = mul i64 %arrays, 2
-  %places = getelementptr i64, ptr %words, i64 %pairs
-  %first = mul i64 %part, %each
-  %after = add i64 %first, %each
-  %end = call i64 @llvm.smin.i64(i64 %after, i64 %tiles)
-  %direct = icmp eq i64 %objects, 0
-  br label %find
-find:
-  %j = phi i64 [ 0, %entry ], [ %j1, %found ]
-  %from = getelementptr ptr, ptr %places, i64 %j
-  %place = load ptr, ptr %from
-  br i1 %direct, label %found, label %follow
-follow:
-  %held = load ptr, ptr %place
-  br label %found
-found:
-  %base = phi ptr [ %place, %find ], [ %held, %follow ]
-  %to = getelementptr ptr, ptr %data, i64 %j
-  store ptr %base, ptr %to
-  %j1 = add i64 %j, 1
-  %others = icmp slt i64 %j1, %arrays
-  br i1 %others, label %find, label %tile
-tile:
-  %t = phi i64 [ %first, %found ], [ %next, %go ]
-  %more = icmp slt i64 %t, %end
-  br i1 %more, label %array, label %done
-array:
-  %k = phi i64 [ 0, %tile ], [ %k1, %array ]
-  %at = mul i64 %k, 2
-  %own = getelementptr i64, ptr %words, i64 %at
-  %step = load i64, ptr %own
-  %own1 = getelementptr i64, ptr %own, i64 1
-  %last = load i64, ptr %own1
-  %source = getelementptr ptr, ptr %data, i64 %k
-  %start = load ptr, ptr %source
-  %far = mul i64 %t, %step
-  %offset = call i64 @llvm.smin.i64(i64 %far, i64 %last)
-  %address = getelementptr i8, ptr %start, i64 %offset
-  %slot = getelementptr ptr, ptr %inputs, i64 %k
-  store ptr %address, ptr %slot
-  %k1 = add i64 %k, 1
-  %again = icmp slt i64 %k1, %arrays
-  br i1 %again, label %array, label %go
-go:
-  %status = call i32 %run(ptr %inputs, ptr %outputs)
-  %next = add i64 %t, 1
-  %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %tile, label %leave
-leave:
-  store atomic i32 %status, ptr %failed monotonic, align 4
-  br label %done
-done:
-  ret void
-}}
+def part(shared: ptr, number: i64):
+    context = ptr[shared]
+    arguments = i64[context, ARGUMENTS]
+    arrays = arguments + i64[context, RESULTS]
+    words = context + 8 * HEAD
+    places = words + 16 * arrays
+    data = stack(POINTERS)
+    for k in range(arrays):
+        ptr[data, k] = ptr[places, k]
+        if i64[context, OBJECTS]:
+            ptr[data, k] = ptr[ptr[places, k]]
+    inputs = stack(POINTERS)
+    outputs = inputs + 8 * arguments
+    each = i64[context, EACH]
+    first = number * each
+    for tile in range(first, smin(first + each, i64[context, TILES])):
+        for k in range(arrays):
+            offset = smin(tile * i64[words, 2 * k], i64[words, 2 * k + 1])
+            ptr[inputs, k] = ptr[data, k] + offset
+        status = call(i32, ptr[context, RUN], inputs, outputs)
+        if status != 0:
+            monotonic.i32[shared + 8] = status
+            return
 
-declare i64 @llvm.smin.i64(i64, i64)
-
-define i32 @gt_tiles(ptr %context, i64 %parts) {{
-  %shared = alloca i64, i64 2
-  %failed = getelementptr i64, ptr %shared, i64 1
-  store ptr %context, ptr %shared
-  store i64 0, ptr %failed
-  call void @gt_parallel(ptr @part, ptr %shared, i64 %parts)
-  %status = load atomic i32, ptr %failed monotonic, align 4
-  ret i32 %status
-}}
+def gt_tiles(context: ptr, parts: i64) -> i32:
+    shared = stack(16)
+    ptr[shared] = context
+    i64[shared, 1] = 0
+    gt_parallel(part, shared, parts)
+    return monotonic.i32[shared + 8]
 """
+
+
+_SOURCE = NativeSource(
+    _FUNCTIONS,
+    {name: place for place, name in enumerate(_HEAD)}
+    | {"HEAD": len(_HEAD), "POINTERS": 8 * MOST_ARRAYS},
+)
 
 
 class TileLoop:
@@ -170,7 +122,7 @@ class TileLoop:
 
 @once
 def _driver() -> Any:
-    library = Library(cache.compiled(_TEXT), pool.imports(), ["gt_tiles"])
+    library = Library(cache.compiled(_SOURCE), pool.imports(), ["gt_tiles"])
     return library.function(
         "gt_tiles", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64)
     )
