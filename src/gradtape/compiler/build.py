@@ -9,7 +9,7 @@ from gradtape.compiler.element_expressions import (
     Index,
     Puller,
     combined,
-    load,
+    loaded,
     place,
     reduced_element,
 )
@@ -122,10 +122,7 @@ class _Build:
         ) -> Scalar | None:
             member = self._group.members.get(value)
             if member is None:
-                buffer = self._buffers.get(value)
-                if buffer is None:
-                    return None
-                return load(buffer, shape, index, inside, weak=value.aval.weak)
+                return loaded(self._buffers, value, shape, index, inside)
             if member.kind == "reduction":
                 return self._accumulators[value].value
             if member.kind == "outer" or member.level == level:
@@ -136,7 +133,7 @@ class _Build:
                 # assignments to parts.
                 return self._puller(level, outer).element(value, member.place)
             if value in self._buffers:
-                return load(self._buffers[value], shape, index, inside, weak=value.aval.weak)
+                return loaded(self._buffers, value, shape, index, inside)
             return Scalar("load", (), value.dtype, extra=self._scratch_place(value))
 
         return stored
@@ -167,20 +164,18 @@ def build(group: Group, buffers: dict[Value, Buffer], name: str) -> Kernel:
 
 def collapsed(kernel: Kernel) -> Kernel:
     """The kernel with neighbouring axes joined wherever they sweep through memory as one."""
-    kernel = _without_units(kernel)
-    k = 0
+    axes = [axis for axis in kernel.axes if axis.size != 1]
+    kernel, k = Kernel(kernel.name, axes, kernel.stages, kernel.ops), 0
     while k + 1 < len(kernel.axes):
         first, second = kernel.axes[k], kernel.axes[k + 1]
         if _joinable(kernel, first, second):
-            kernel = _joined(kernel, first, second)
+            size = first.size * second.size
+            axis = Axis(first.name, size, reduced=first.reduced, serial=first.serial)
+            axes = [*kernel.axes[:k], axis, *kernel.axes[k + 2 :]]
+            kernel = substituted(kernel, {first: {}, second: {axis: 1}}, axes)
         else:
             k += 1
     return kernel
-
-
-def _without_units(kernel: Kernel) -> Kernel:
-    axes = [axis for axis in kernel.axes if axis.size != 1]
-    return Kernel(kernel.name, axes, kernel.stages, kernel.ops)
 
 
 def _joinable(kernel: Kernel, first: Axis, second: Axis) -> bool:
@@ -193,19 +188,6 @@ def _joinable(kernel: Kernel, first: Axis, second: Axis) -> bool:
         if part.name in ("load", "gather"):
             places.append(part.extra)
     return all(place.step(first) == place.step(second) * second.size for place in places)
-
-
-def _joined(kernel: Kernel, first: Axis, second: Axis) -> Kernel:
-    size = first.size * second.size
-    axis = Axis(first.name, size, reduced=first.reduced, serial=first.serial)
-    return substituted(
-        kernel, {first: {}, second: {axis: 1}}, _replace(kernel, first, second, axis)
-    )
-
-
-def _replace(kernel: Kernel, first: Axis, second: Axis, axis: Axis) -> list[Axis]:
-    kept = [a for a in kernel.axes if a is not first]
-    return [axis if a is second else a for a in kept]
 
 
 def substituted(kernel: Kernel, steps: dict[Axis, dict[Axis, int]], axes: list[Axis]) -> Kernel:

@@ -115,11 +115,8 @@ class _SampleReader:
         self.count += 1
         return self._argument
 
-    def check(self, value: Scalar, holds: Scalar, message: str, given: Scalar) -> Scalar:
-        return check(value, holds, message, given)
-
-    def watch(self, value: Scalar) -> Scalar:
-        return watch(value)
+    check = staticmethod(check)
+    watch = staticmethod(watch)
 
 
 class Cost(NamedTuple):

@@ -30,10 +30,14 @@ from gradtape.graph.lines import warn_user
 _MOST, _MOST_ITEMS = 1000, 100
 # Functions of these libraries draw from global generators, if at all.
 _LIBRARIES = frozenset({"gradtape", "numpy", "scipy"}) | sys.stdlib_module_names
-_CONTAINERS = (tuple, list, set, frozenset, deque)
+_CONTAINERS = (tuple, list, set, frozenset, deque, dict)
 # Types of objects that contain no others.
 _PLAIN = (np.ndarray, np.generic, Tensor, str, bytes, int, float, complex, types.NoneType)
-_BOUND = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+# Types of objects that hold a function, and perhaps the object it is bound to.
+_WRAPPERS = (
+    *(types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType),
+    *(staticmethod, classmethod, property),
+)
 
 
 class Draws:
@@ -134,20 +138,15 @@ def _parts(thing: Any, names: set[str]) -> Iterator[Any]:
         yield from _of_function(thing, names)
     elif isinstance(thing, Portable):
         yield from thing.made_by()[1]
-    elif isinstance(thing, _BOUND):
-        yield from (thing.__self__, getattr(thing, "__func__", None))
+    elif isinstance(thing, _WRAPPERS):
+        yield from (getattr(thing, name, None) for name in ("__self__", "__func__", "fget"))
     elif isinstance(thing, functools.partial):
         yield from (thing.func, *thing.args, *thing.keywords.values())
     elif isinstance(thing, weakref.ref):
         yield thing()
-    elif isinstance(thing, staticmethod | classmethod):
-        yield thing.__func__
-    elif isinstance(thing, property):
-        yield thing.fget
-    elif isinstance(thing, dict):
-        yield from itertools.islice(thing.values(), _MOST_ITEMS)
     elif isinstance(thing, _CONTAINERS):
-        yield from itertools.islice(thing, _MOST_ITEMS)
+        items = thing.values() if isinstance(thing, dict) else thing
+        yield from itertools.islice(items, _MOST_ITEMS)
     elif not isinstance(thing, types.ModuleType):
         if not isinstance(thing, type):
             yield from itertools.islice(getattr(thing, "__dict__", {}).values(), _MOST_ITEMS)

@@ -265,8 +265,10 @@ class GraphFunction:
             traced = trace(function, avals, name, rewriting=rewriting)
             constants = [capture.current() for capture in traced.captures]
             derived = GraphFunction(finish(traced.graph), self._make)
-            known = functools.partial(_with_constants, derived, constants)
-            known = self._derived.put(key, known, most=_MOST_DERIVED)
+            # The constants are arrays that rules made when they were traced.
+            known = self._derived.put(
+                key, lambda *inputs: derived(*inputs, *constants), most=_MOST_DERIVED
+            )
         return known
 
 
@@ -289,13 +291,6 @@ def _is_recorded(value: Any) -> bool:
 def _unrecorded(value: Any) -> Any:
     """A value that reverse mode does not record; tangents stay with it."""
     return call(UNRECORDED, (value,), {})
-
-
-def _with_constants(
-    function: GraphFunction, constants: Sequence[Any], *inputs: Any
-) -> tuple[Any, ...]:
-    """Call the graph of a transform with the arrays that its rules made when it was traced."""
-    return function(*inputs, *constants)
 
 
 def _strong(aval: Aval) -> Aval:
