@@ -50,17 +50,21 @@ class _Rules(NamedTuple):
     """The rules of an op, applied to tiles, or rows, of the values they read.
 
     Attributes:
+        op: The op.
         rules: One per input.
         constant: A number compiled into the code in place of the last input; None for none.
         tiling: How arrays are cut.
         unread: For cotangent, result and each input: an `Aval` if only the shape is known, None if
             it is missing, `...` if it is read.
+        settling: Whether to settle 0·∞, or report that it would have to be.
     """
 
+    op: Op
     rules: Sequence[Callable[..., Any]]
     constant: float | None
     tiling: Tiling
     unread: tuple[Any, ...]
+    settling: bool
 
     def __call__(self, wanted: Sequence[bool], tiles: Sequence[Any], rows: int) -> tuple[Any, ...]:
         """The results of the wanted rules for a number of rows of the values they read."""
@@ -105,12 +109,7 @@ class TiledRules:
         assert wanted is not None
         constant = constant_of(op, values)
         key = (op, wanted, constant, *map(signature, values), *params.items())
-        try:
-            pull = self._pulls[key]
-        except KeyError:
-            pull = self._pulls[key] = self._pull(op, wanted, values, params, constant)
-        except TypeError:  # a parameter that cannot be hashed
-            return NotImplemented
+        pull = self._pulls.find(key, self._pull, op, wanted, values, params, constant)
         if pull is None:
             return NotImplemented
         try:
@@ -143,7 +142,7 @@ class TiledRules:
         alike = tiling.whole and all(getattr(x, "dtype", ct.dtype) == ct.dtype for x in inputs)
         unread = tuple(x if x is None or isinstance(x, Aval) else ... for x in lined_up)
         flat = op.careful_flat or op.flat_vjps
-        rules = _Rules(flat if alike else op.careful, constant, tiling, unread)
+        rules = _Rules(op, flat if alike else op.careful, constant, tiling, unread, settling)
         by_rows = tuple(
             want and (x is None or tiling.tail(getattr(x, "shape", ())) is not None)
             for want, x in zip(wanted, lined_up[2:], strict=True)
@@ -151,10 +150,10 @@ class TiledRules:
         summed = tuple(want and not own for want, own in zip(wanted, by_rows, strict=True))
         launch = sums = None
         if any(by_rows):
-            launch = self._by_rows(op, rules, found, by_rows, inputs, settling)
+            launch = self._by_rows(rules, found, by_rows, inputs)
         summing = rules._replace(rules=op.careful)
         if any(summed):
-            sums = self._sums(op, summing, found, summed, settling)
+            sums = self._sums(summing, found, summed)
         if launch is None and sums is None:
             return None
         left = [i for i, want in enumerate(by_rows) if want and launch is None]
@@ -163,26 +162,20 @@ class TiledRules:
         return _Pull(launch, sums, rest, tuple(left))
 
     def _by_rows(
-        self,
-        op: Op,
-        rules: _Rules,
-        found: TileOperands,
-        wanted: tuple[bool, ...],
-        inputs: Sequence[Any],
-        settling: bool,
+        self, rules: _Rules, found: TileOperands, wanted: tuple[bool, ...], inputs: Sequence[Any]
     ) -> TileCall | None:
         """The cotangents of inputs that have the rows of the result."""
-        tiling = rules.tiling
+        tiling, settling = rules.tiling, rules.settling
 
         def function(*tiles: Any) -> Any:
             return rules(wanted, tiles, tiling.rows)
 
         shapes = [getattr(x, "shape", None) for x in inputs]
         key = (wanted, *rules.key)
-        return self._kernels.call(op, key, function, found, tiling, shapes, settling=settling)
+        return self._kernels.call(rules.op, key, function, found, tiling, shapes, settling=settling)
 
     def _sums(
-        self, op: Op, rules: _Rules, found: TileOperands, wanted: tuple[bool, ...], settling: bool
+        self, rules: _Rules, found: TileOperands, wanted: tuple[bool, ...]
     ) -> TileCall | None:
         """The cotangents of inputs that all rows share, per part of the rows."""
         rows = _rows_of_part(rules.tiling, found)
@@ -203,8 +196,8 @@ class TiledRules:
             )
 
         key = ("sums", wanted, *rules.key)
-        shapes = [None] * len(wanted)
-        return self._kernels.call(op, key, function, cut, tiling, shapes, settling=settling)
+        shapes, settling = [None] * len(wanted), rules.settling
+        return self._kernels.call(rules.op, key, function, cut, tiling, shapes, settling=settling)
 
 
 def _pulled(pull: _Pull, op: Op, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:

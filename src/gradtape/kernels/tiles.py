@@ -51,12 +51,7 @@ class Tiles:
         op, operands, params, _ = task
         constant = constant_of(op, operands)
         key = (op, constant, *map(signature, operands), *params.items())
-        try:
-            tiled = self._calls[key]
-        except KeyError:
-            tiled = self._calls[key] = self._tiled(op, operands, params, constant)
-        except TypeError:  # a parameter that cannot be hashed
-            return NotImplemented
+        tiled = self._calls.find(key, self._tiled, op, operands, params, constant)
         return NotImplemented if tiled is None else tiled(operands)[0]
 
     def _tiled(
@@ -73,8 +68,6 @@ class Tiles:
             operands = [tiling.lined_up(x) for x in operands]
         dtype = op.infer(*map(aval_of, operands), **tiling.params).dtype
         found = TileOperands.of(operands, tiling, dtype)
-        if found is None:
-            return None
 
         def function(*tiles: Any) -> Any:
             given = list(tiles) if constant is None else [*tiles[:-1], constant]

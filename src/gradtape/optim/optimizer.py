@@ -6,7 +6,7 @@ A step gives a parameter a new array and never writes into the old one, which re
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Number
 from typing import Any, ClassVar
 
@@ -267,9 +267,9 @@ class _States:
         """The state of a parameter; empty if it has none yet."""
         entry = self._entries.get(id(param))
         if entry is None:
-            number = id(param)
-            forget = _forget(self._entries, number)
-            self._entries[number] = entry = (weakref.ref(param, forget), {}, shape)
+            number, entries = id(param), self._entries
+            reference = weakref.ref(param, lambda _: entries.pop(number, None))
+            entries[number] = entry = (reference, {}, shape)
         elif entry[2] != shape:
             raise ShapeError(
                 f"{name}: got a parameter of shape {shape}; at its first step it had shape "
@@ -279,10 +279,3 @@ class _States:
 
     def __len__(self) -> int:
         return len(self._entries)
-
-
-def _forget(entries: dict[int, Any], number: int) -> Callable[[object], None]:
-    def forget(_reference: object) -> None:
-        entries.pop(number, None)
-
-    return forget
