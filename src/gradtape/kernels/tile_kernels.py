@@ -96,7 +96,8 @@ class TileKernel(NamedTuple):
         made = [x for x in slots if x is not None and x not in graph.inputs]
         if not all(isinstance(x, Value) and x.shape[:1] == (rows,) for x in made):
             return None
-        code, reads = None, tuple[int, ...]()
+        code: CpuCode | None = None
+        reads: tuple[int, ...] = ()
         if made:
             read = {operand for node in graph.nodes for operand in node.operands}
             reads = tuple(i for i, value in enumerate(graph.inputs) if value in read)
@@ -104,8 +105,8 @@ class TileKernel(NamedTuple):
             program = Program(Graph(name, inputs, graph.nodes, made), settling=settling)
             if program.native is None:
                 return None
+            assert isinstance(program.native.code, CpuCode)
             code = program.native.code
-            assert isinstance(code, CpuCode)
         return cls(code, reads, tuple(_found(x, graph) for x in slots))
 
     def failed(self, status: int) -> None:

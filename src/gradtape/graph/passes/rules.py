@@ -218,7 +218,7 @@ def _inverted(op: Op, operands: Sequence[Operand], shape: tuple[int, ...]) -> Op
 def _opposite(operand: Operand | None) -> Operand | None:
     """The y of an operand that is "not y"."""
     node = made_by(operand, *_INVERSIONS)
-    return node and _inverted(node.op, node.operands, node.outputs[0].shape)
+    return None if node is None else _inverted(node.op, node.operands, node.outputs[0].shape)
 
 
 def _not_not(call: Call) -> Operand | None:
