@@ -51,26 +51,31 @@ class _Build:
         }
         self._scratch: dict[Value, Buffer] = {}
         self._scratch_bytes = 0
-        self._pullers: dict[tuple[int, bool], Puller] = {}
+        self._levels = range(1 + max(member.level for member in group.members.values()))
+        # The pullers of each stage: of its inner loop, and of what follows.
+        self._pullers = {
+            (level, outer): Puller(self._reads(level, outer))
+            for level in self._levels
+            for outer in (False, True)
+        }
 
     def stages(self) -> list[Stage]:
         """All stages; scratch buffers are found on the way, so later ones come first."""
-        last = max(member.level for member in self._group.members.values())
-        stages = [self._stage(level) for level in range(last, -1, -1)]
-        return stages[::-1]
+        return [self._stage(level) for level in reversed(self._levels)][::-1]
 
     def _stage(self, level: int) -> Stage:
-        outer: list[Store] = []
-        for value, member in self._group.members.items():
-            is_result = member.kind == "outer" or member.kind == "reduction"
-            if member.level == level and is_result and value in self._buffers:
-                element = self._puller(level, True).element(value, member.place)
-                outer.append(self._store(value, member, element))
+        own = [item for item in self._group.members.items() if item[1].level == level]
+        after = self._pullers[level, True]
+        outer = [
+            self._store(value, member, after.element(value, member.place))
+            for value, member in own
+            if member.kind in ("outer", "reduction") and value in self._buffers
+        ]
         inner: list[Statement] = []
-        for value, member in self._group.members.items():
-            if member.level != level or member.kind == "outer":
+        puller = self._pullers[level, False]
+        for value, member in own:
+            if member.kind == "outer":
                 continue
-            puller = self._puller(level, False)
             if member.kind == "reduction":
                 node = value.node
                 assert node is not None
@@ -109,13 +114,6 @@ class _Build:
         whole = tuple(axis.size for axis in self._group.axes)
         return Buffer(f"{self._name}_row{number}", whole, value.dtype, "temporary")
 
-    def _puller(self, level: int, outer: bool) -> Puller:
-        """The puller for the expressions of a stage: of its inner loop, or of what follows."""
-        known = self._pullers.get((level, outer))
-        if known is None:
-            known = self._pullers[level, outer] = Puller(self._reads(level, outer))
-        return known
-
     def _reads(self, level: int, outer: bool) -> Callable[..., Scalar | None]:
         def stored(
             value: Value, shape: tuple[int, ...], index: Index, inside: Scalar | None
@@ -131,7 +129,7 @@ class _Build:
                 # Whatever the shape and guard, it is computed once, at its place. Computing it
                 # again for each guard would double the code with every step of a chain of
                 # assignments to parts.
-                return self._puller(level, outer).element(value, member.place)
+                return self._pullers[level, outer].element(value, member.place)
             if value in self._buffers:
                 return loaded(self._buffers, value, shape, index, inside)
             return Scalar("load", (), value.dtype, extra=self._scratch_place(value))
