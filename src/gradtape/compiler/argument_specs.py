@@ -69,10 +69,6 @@ class StaticLeaf:
 
     value: Any
 
-    def matches(self, other: object) -> bool:
-        """Whether an argument is this object, or indistinguishable from it."""
-        return self._identity == StaticLeaf(other)._identity
-
     @property
     def _identity(self) -> tuple[Any, ...]:
         kind = type(self.value)
@@ -225,7 +221,7 @@ def unpack(spec: Spec, value: Any, inputs: list[NDArray[Any]]) -> bool:
                 return False
             inputs.append(np.array(value, spec.dtype))
         case StaticLeaf():
-            return spec.matches(value)
+            return spec == StaticLeaf(value)
         case TupleSpec(items) | ListSpec(items):
             kind_of_container = tuple if isinstance(spec, TupleSpec) else list
             if type(value) is not kind_of_container or len(value) != len(items):
