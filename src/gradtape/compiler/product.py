@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
-
-import numpy as np
 
 from gradtape.compiler.kernel import Buffer
 from gradtape.core.define import broadcast_sizes
@@ -104,10 +103,17 @@ def _batches(
         run *= n
         start -= 1
     strides = (size_a if same[0] else 0, size_b if same[1] else 0, size_c)
-    offsets = []
-    for own, size in ((batch_a, size_a), (batch_b, size_b)):
-        runs = np.arange(math.prod(own[:start])).reshape(own[:start])
-        firsts = np.broadcast_to(runs * math.prod(own[start:]) * size, batch[:start])
-        offsets.append(firsts.ravel().tolist())
-    pairs = enumerate(zip(*offsets, strict=True))
-    return [(a, b, number * run * size_c, run) for number, (a, b) in pairs], strides
+    each_a, each_b = math.prod(batch_a[start:]) * size_a, math.prod(batch_b[start:]) * size_b
+    calls = [
+        (_place(at, batch_a) * each_a, _place(at, batch_b) * each_b, number * run * size_c, run)
+        for number, at in enumerate(itertools.product(*map(range, batch[:start])))
+    ]
+    return calls, strides
+
+
+def _place(index: Shape, shape: Shape) -> int:
+    """The position of an index into the first axes of a shape, which may be broadcast."""
+    place = 0
+    for i, n in zip(index, shape, strict=False):
+        place = place * n + (i if n != 1 else 0)
+    return place
