@@ -290,8 +290,3 @@ def constant_of(op: Op, operands: Sequence[Any]) -> float | None:
     if type(last) in (int, float) and isinstance(op.lower, Pointwise) and last in op.lower.numbers:
         return last  # type: ignore[no-any-return]
     return None
-
-
-def in_line(operands: Sequence[Any], ndim: int) -> bool:
-    """Whether the operands of an op along an axis have equally many axes, so that rows match."""
-    return all(len(getattr(x, "shape", ())) == ndim for x in operands)

@@ -23,10 +23,9 @@ from gradtape.kernels.tile_kernels import (
     TileCall,
     TileKernels,
     constant_of,
-    in_line,
     signature,
 )
-from gradtape.kernels.tiling import WITH_ROWS, TileOperands, Tiling, rows_of_part
+from gradtape.kernels.tiling import WITH_ROWS, TileOperands, Tiling, rows_of_part, tiling_of
 from gradtape.ops.shape import reshape
 
 
@@ -106,32 +105,23 @@ class TiledRules:
         first time for arrays of these shapes, like compiled functions.
         """
         op, values, params, wanted = task
-        assert wanted is not None
         constant = constant_of(op, values)
         key = (op, wanted, constant, *map(signature, values), *params.items())
-        pull = self._pulls.find(key, self._pull, op, wanted, values, params, constant)
+        pull = self._pulls.find(key, self._pull, task, constant)
         if pull is None:
             return NotImplemented
         try:
-            return _pulled(pull, op, values, params)
+            return _pulled(pull, task)
         except UnsettledError:
-            pull = self._pull(op, wanted, values, params, constant, settling=True)
-        self._pulls[key] = pull
-        return NotImplemented if pull is None else _pulled(pull, op, values, params)
+            pull = self._pulls[key] = self._pull(task, constant, settling=True)
+        return NotImplemented if pull is None else _pulled(pull, task)
 
-    def _pull(
-        self,
-        op: Op,
-        wanted: tuple[bool, ...],
-        values: Sequence[Any],
-        params: dict[str, Any],
-        constant: float | None,
-        *,
-        settling: bool = False,
-    ) -> _Pull | None:
+    def _pull(self, task: Task, constant: float | None, *, settling: bool = False) -> _Pull | None:
         """How to apply the rules of an op; None to leave them to NumPy."""
+        op, values, params, wanted = task
+        assert wanted is not None
         ct, _out, *inputs = values
-        tiling = _tiling(op, ct, inputs, params)
+        tiling = tiling_of(op, inputs, params, ct.shape)
         if tiling is None:
             return None
         lined_up = [*values[:2], *map(tiling.lined_up, inputs)]
@@ -148,12 +138,9 @@ class TiledRules:
             for want, x in zip(wanted, lined_up[2:], strict=True)
         )
         summed = tuple(want and not own for want, own in zip(wanted, by_rows, strict=True))
-        launch = sums = None
-        if any(by_rows):
-            launch = self._by_rows(rules, found, by_rows, inputs)
+        launch = self._by_rows(rules, found, by_rows, inputs) if any(by_rows) else None
         summing = rules._replace(rules=op.careful)
-        if any(summed):
-            sums = self._sums(summing, found, summed)
+        sums = self._sums(summing, found, summed) if any(summed) else None
         if launch is None and sums is None:
             return None
         left = [i for i, want in enumerate(by_rows) if want and launch is None]
@@ -200,12 +187,13 @@ class TiledRules:
         return self._kernels.call(rules.op, key, function, cut, tiling, shapes, settling=settling)
 
 
-def _pulled(pull: _Pull, op: Op, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+def _pulled(pull: _Pull, task: Task) -> list[Any]:
     """The cotangents of all inputs.
 
     Raises:
         UnsettledError: Something has to be settled, by other kernels.
     """
+    op, values, params, _ = task
     ct, out, *inputs = values
     results: list[Any] = [None] * len(inputs)
     if pull.by_rows is not None:
@@ -252,15 +240,6 @@ def _rest(
         return rules(wanted, read, rows)
 
     return rest
-
-
-def _tiling(op: Op, ct: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Tiling | None:
-    """How to cut the values that a rule reads; None to leave them whole."""
-    if op.kind == "elementwise":
-        shapes = [getattr(x, "shape", ()) for x in inputs if x is not None]
-        return Tiling.elementwise([ct.shape, *shapes], params)
-    shape = inputs[0].shape
-    return Tiling.of(op, shape, params) if in_line(inputs, len(shape)) else None
 
 
 def _has_rows(x: Any, tiling: Tiling) -> bool:
