@@ -19,13 +19,12 @@ from gradtape.graph.ir import (
     Node,
     Rewriter,
     Value,
-    aval_key,
+    dtype_key,
     param_key,
-    structural_hash,
 )
 from gradtape.graph.show import show
 from gradtape.graph.verify import verify
-from graphcall import assert_same_bits, graph_of, run_nodes
+from graphcall import assert_same_bits, graph_of, run_nodes, structural_hash
 
 F64 = np.dtype(np.float64)
 X = np.arange(6.0).reshape(2, 3)
@@ -78,14 +77,13 @@ def test_rewriter_rebuilds_without_touching_the_old_graph() -> None:
     assert not {*graph.inputs, *graph.outputs} & {*new.inputs, *new.outputs}
 
 
-def test_rewriter_can_leave_nodes_out() -> None:
+def test_rewriter_can_give_other_outputs() -> None:
     graph, *_ = small()
     rewriter = Rewriter(graph)
     for node in graph.nodes:
         rewriter.copy(node)
-    rewriter.replace(graph.outputs[0], rewriter[graph.inputs[0]])
-    new = rewriter.finish(keep=lambda node: node.op.name != "add")
-    assert [node.op.name for node in new.nodes] == ["sin"]
+    new = rewriter.finish([rewriter[graph.inputs[0]]])
+    assert [node.op.name for node in new.nodes] == ["sin", "add"]
     assert new.outputs == new.inputs
 
 
@@ -110,7 +108,7 @@ def test_param_keys_tell_parameters_apart() -> None:
     params: list[Any] = [0, 0.0, -0.0, False, None, "0", (0,), [0], ((0,),), {"a": 0}, {"a": 1}]
     params += [slice(0, None), slice(None, 0), slice(None), Ellipsis, np.float32(0), np.int64(0)]
     params += [np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.float32), -np.zeros(1)]
-    params += [np.dtype(np.float32), np.dtype(np.float64), graph_of(np.sin, X), graph_of(np.cos, X)]
+    params += [np.dtype(np.float32), np.dtype(np.float64)]
     keys = [param_key(param) for param in params]
     assert len(set(keys)) == len(keys)
     assert param_key((slice(1, 2), {"b": [np.ones(2)]})) == param_key(
@@ -118,12 +116,11 @@ def test_param_keys_tell_parameters_apart() -> None:
     )
 
 
-def test_aval_keys_tell_small_floats_apart() -> None:
+def test_dtype_keys_tell_small_floats_apart() -> None:
     names = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "bfloat16", "float16")
-    keys = {aval_key(Aval((2,), np.dtype(getattr(ml_dtypes, n, n)))) for n in names}
+    keys = {dtype_key(np.dtype(getattr(ml_dtypes, n, n))) for n in names}
     assert len(keys) == len(names)
-    assert aval_key(Aval((2,), np.dtype("<f8"))) != aval_key(Aval((2,), np.dtype(">f8")))
-    assert aval_key(Aval((), F64)) != aval_key(Aval((), F64, weak=True))
+    assert dtype_key(np.dtype("<f8")) != dtype_key(np.dtype(">f8"))
 
 
 def test_hash_is_the_same_for_the_same_computation() -> None:
@@ -327,11 +324,10 @@ def test_show_tells_what_matters() -> None:
 def test_show_cuts_long_parameters() -> None:
     x = Value(Aval((3,), F64))
     params = {"a": np.zeros((2, 2)), "b": tuple(range(100)), "c": {"k": [1]}, "d": np.sin, "e": ...}
-    params["f"] = graph_of(np.sin, X)
     node = Node(registry["sin"], [x], params, [x.aval])
     line = show(Graph("g", [x], [node], node.outputs)).splitlines()[1]
     assert "a=float64[2, 2], b=(0, 1, 2, " in line
-    assert line.endswith("…, c={k: [1]}, d=sin, e=..., f=<function>)")
+    assert line.endswith("…, c={k: [1]}, d=sin, e=...)")
     assert len(line) < 200
 
 

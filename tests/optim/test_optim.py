@@ -214,7 +214,7 @@ def test_state_dies_with_its_parameter():
     w = gt.ones(1000, requires_grad=True)
     w.grad = gt.ones(1000)
     optimizer.step([w])
-    (entry,) = optimizer._states._entries.values()
+    (entry,) = optimizer._states.values()
     buffer = weakref.ref(entry[1]["sum"])
     del w, entry
     gc.collect()

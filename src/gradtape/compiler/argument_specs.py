@@ -53,13 +53,6 @@ class NumberLeaf:
 
     kind: type[float] | type[int] | type[bool]
 
-    def __post_init__(self) -> None:
-        if self.kind not in (float, int, bool):
-            raise ArgumentError(
-                f"entry: got a number of type {self.kind!r}, expected float, int or bool; "
-                "describe other objects by StaticLeaf"
-            )
-
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype in which the compiled function gets it."""
@@ -75,10 +68,6 @@ class StaticLeaf:
     """
 
     value: Any
-
-    def matches(self, other: object) -> bool:
-        """Whether an argument is this object, or indistinguishable from it."""
-        return self._identity == StaticLeaf(other)._identity
 
     @property
     def _identity(self) -> tuple[Any, ...]:
@@ -135,17 +124,12 @@ class DictSpec:
     def __post_init__(self) -> None:
         if not self.order:
             object.__setattr__(self, "order", self.keys)
-        if any(type(key) is not str for key in self.keys):
-            raise ArgumentError(f"entry: got a dict with keys {self.keys!r}, expected strings")
-        if len(set(self.keys)) != len(self.items) or len(self.keys) != len(self.items):
+        counts = {len(set(self.keys)), len(self.keys), len(self.order), len(self.items)}
+        strings = all(type(key) is str for key in self.keys)
+        if not strings or len(counts) > 1 or set(self.order) != set(self.keys):
             raise ArgumentError(
-                f"entry: got a dict with keys {self.keys!r} and {len(self.items)} items, "
-                "expected one item for each key, and each key once"
-            )
-        if len(self.order) != len(self.keys) or set(self.order) != set(self.keys):
-            raise ArgumentError(
-                f"entry: got a dict with keys {self.keys!r} in the order {self.order!r}, "
-                "expected the same keys in both"
+                f"entry: got a dict with keys {self.keys!r} in the order {self.order!r} and "
+                f"{len(self.items)} items, expected strings, each once, and an item for each"
             )
 
 
@@ -200,18 +184,15 @@ def check_specs(args: Sequence[Spec], result: Spec, results: Sequence[Result]) -
         ArgumentError: A leaf that does not belong there, or a result that does not exist.
         DTypeError: A result of a dtype that compiled code does not have.
     """
-    for arg in args:
-        for leaf in leaves(arg):
-            if isinstance(leaf, ResultLeaf):
-                raise ArgumentError(f"entry: got {leaf} as an argument, expected it in a result")
+    for leaf in leaves(TupleSpec(tuple(args))):
+        if isinstance(leaf, ResultLeaf):
+            raise ArgumentError(f"entry: got {leaf} as an argument, expected it in a result")
+    known = set(map(ResultLeaf, range(len(results))))
     for leaf in leaves(result):
-        if not isinstance(leaf, StaticLeaf | ResultLeaf):
+        if not isinstance(leaf, StaticLeaf) and leaf not in known:
             raise ArgumentError(
-                f"entry: got {leaf} in a result, expected a ResultLeaf or StaticLeaf"
-            )
-        if isinstance(leaf, ResultLeaf) and not 0 <= leaf.index < len(results):
-            raise ArgumentError(
-                f"entry: got {leaf}, expected one of the {len(results)} results there are"
+                f"entry: got {leaf} in a result, expected a StaticLeaf, or the ResultLeaf of one "
+                f"of {len(results)} results"
             )
     for dtype, shape, number in results:
         type_numbers(dtype)
@@ -240,7 +221,7 @@ def unpack(spec: Spec, value: Any, inputs: list[NDArray[Any]]) -> bool:
                 return False
             inputs.append(np.array(value, spec.dtype))
         case StaticLeaf():
-            return spec.matches(value)
+            return spec == StaticLeaf(value)
         case TupleSpec(items) | ListSpec(items):
             kind_of_container = tuple if isinstance(spec, TupleSpec) else list
             if type(value) is not kind_of_container or len(value) != len(items):

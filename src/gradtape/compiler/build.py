@@ -9,7 +9,7 @@ from gradtape.compiler.element_expressions import (
     Index,
     Puller,
     combined,
-    load,
+    loaded,
     place,
     reduced_element,
 )
@@ -51,26 +51,31 @@ class _Build:
         }
         self._scratch: dict[Value, Buffer] = {}
         self._scratch_bytes = 0
-        self._pullers: dict[tuple[int, bool], Puller] = {}
+        self._levels = range(1 + max(member.level for member in group.members.values()))
+        # The pullers of each stage: of its inner loop, and of what follows.
+        self._pullers = {
+            (level, outer): Puller(self._reads(level, outer))
+            for level in self._levels
+            for outer in (False, True)
+        }
 
     def stages(self) -> list[Stage]:
         """All stages; scratch buffers are found on the way, so later ones come first."""
-        last = max(member.level for member in self._group.members.values())
-        stages = [self._stage(level) for level in range(last, -1, -1)]
-        return stages[::-1]
+        return [self._stage(level) for level in reversed(self._levels)][::-1]
 
     def _stage(self, level: int) -> Stage:
-        outer: list[Store] = []
-        for value, member in self._group.members.items():
-            is_result = member.kind == "outer" or member.kind == "reduction"
-            if member.level == level and is_result and value in self._buffers:
-                element = self._puller(level, True).element(value, member.place)
-                outer.append(self._store(value, member, element))
+        own = [item for item in self._group.members.items() if item[1].level == level]
+        after = self._pullers[level, True]
+        outer = [
+            self._store(value, member, after.element(value, member.place))
+            for value, member in own
+            if member.kind in ("outer", "reduction") and value in self._buffers
+        ]
         inner: list[Statement] = []
-        for value, member in self._group.members.items():
-            if member.level != level or member.kind == "outer":
+        puller = self._pullers[level, False]
+        for value, member in own:
+            if member.kind == "outer":
                 continue
-            puller = self._puller(level, False)
             if member.kind == "reduction":
                 node = value.node
                 assert node is not None
@@ -109,23 +114,13 @@ class _Build:
         whole = tuple(axis.size for axis in self._group.axes)
         return Buffer(f"{self._name}_row{number}", whole, value.dtype, "temporary")
 
-    def _puller(self, level: int, outer: bool) -> Puller:
-        """The puller for the expressions of a stage: of its inner loop, or of what follows."""
-        known = self._pullers.get((level, outer))
-        if known is None:
-            known = self._pullers[level, outer] = Puller(self._reads(level, outer))
-        return known
-
     def _reads(self, level: int, outer: bool) -> Callable[..., Scalar | None]:
         def stored(
             value: Value, shape: tuple[int, ...], index: Index, inside: Scalar | None
         ) -> Scalar | None:
             member = self._group.members.get(value)
             if member is None:
-                buffer = self._buffers.get(value)
-                if buffer is None:
-                    return None
-                return load(buffer, shape, index, inside, weak=value.aval.weak)
+                return loaded(self._buffers, value, shape, index, inside)
             if member.kind == "reduction":
                 return self._accumulators[value].value
             if member.kind == "outer" or member.level == level:
@@ -134,9 +129,9 @@ class _Build:
                 # Whatever the shape and guard, it is computed once, at its place. Computing it
                 # again for each guard would double the code with every step of a chain of
                 # assignments to parts.
-                return self._puller(level, outer).element(value, member.place)
+                return self._pullers[level, outer].element(value, member.place)
             if value in self._buffers:
-                return load(self._buffers[value], shape, index, inside, weak=value.aval.weak)
+                return loaded(self._buffers, value, shape, index, inside)
             return Scalar("load", (), value.dtype, extra=self._scratch_place(value))
 
         return stored
@@ -167,20 +162,18 @@ def build(group: Group, buffers: dict[Value, Buffer], name: str) -> Kernel:
 
 def collapsed(kernel: Kernel) -> Kernel:
     """The kernel with neighbouring axes joined wherever they sweep through memory as one."""
-    kernel = _without_units(kernel)
-    k = 0
+    axes = [axis for axis in kernel.axes if axis.size != 1]
+    kernel, k = Kernel(kernel.name, axes, kernel.stages, kernel.ops), 0
     while k + 1 < len(kernel.axes):
         first, second = kernel.axes[k], kernel.axes[k + 1]
         if _joinable(kernel, first, second):
-            kernel = _joined(kernel, first, second)
+            size = first.size * second.size
+            axis = Axis(first.name, size, reduced=first.reduced, serial=first.serial)
+            axes = [*kernel.axes[:k], axis, *kernel.axes[k + 2 :]]
+            kernel = substituted(kernel, {first: {}, second: {axis: 1}}, axes)
         else:
             k += 1
     return kernel
-
-
-def _without_units(kernel: Kernel) -> Kernel:
-    axes = [axis for axis in kernel.axes if axis.size != 1]
-    return Kernel(kernel.name, axes, kernel.stages, kernel.ops)
 
 
 def _joinable(kernel: Kernel, first: Axis, second: Axis) -> bool:
@@ -193,19 +186,6 @@ def _joinable(kernel: Kernel, first: Axis, second: Axis) -> bool:
         if part.name in ("load", "gather"):
             places.append(part.extra)
     return all(place.step(first) == place.step(second) * second.size for place in places)
-
-
-def _joined(kernel: Kernel, first: Axis, second: Axis) -> Kernel:
-    size = first.size * second.size
-    axis = Axis(first.name, size, reduced=first.reduced, serial=first.serial)
-    return substituted(
-        kernel, {first: {}, second: {axis: 1}}, _replace(kernel, first, second, axis)
-    )
-
-
-def _replace(kernel: Kernel, first: Axis, second: Axis, axis: Axis) -> list[Axis]:
-    kept = [a for a in kernel.axes if a is not first]
-    return [axis if a is second else a for a in kept]
 
 
 def substituted(kernel: Kernel, steps: dict[Axis, dict[Axis, int]], axes: list[Axis]) -> Kernel:

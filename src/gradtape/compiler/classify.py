@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -115,11 +114,8 @@ class _SampleReader:
         self.count += 1
         return self._argument
 
-    def check(self, value: Scalar, holds: Scalar, message: str, given: Scalar) -> Scalar:
-        return check(value, holds, message, given)
-
-    def watch(self, value: Scalar) -> Scalar:
-        return watch(value)
+    check = staticmethod(check)
+    watch = staticmethod(watch)
 
 
 class Cost(NamedTuple):
@@ -160,16 +156,10 @@ def _price(name: str) -> int:
     return 1 if name in _CHEAP else _COSTS.get(name, _ELEMENTARY)
 
 
-def is_trivial_reduction(node: Node) -> bool:
-    """Whether a reduction combines single elements only."""
-    shape = node.operands[0].shape
-    count: int = math.prod(shape[a] for a in node.params["axis"])
-    return count == 1
-
-
 def is_inlinable(node: Node) -> bool:
     """Whether elements of the result can be computed wherever they are needed."""
     lowering = node.op.lower
     if isinstance(lowering, Reduction):
-        return is_trivial_reduction(node)
+        # It combines nothing if it is over single elements.
+        return all(node.operands[0].shape[axis] == 1 for axis in node.params["axis"])
     return isinstance(lowering, Pointwise | Elements | Relabel)

@@ -15,21 +15,21 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape.compiler.classify import sample
-from gradtape.compiler.explain import node_order, nodes_of_group
 from gradtape.compiler.kernel import walk
+from gradtape.compiler.partition import NativePart, native_part
 from gradtape.compiler.plan import plan_of
 from gradtape.compiler.program import NativeFunction, Program, evaluated
 from gradtape.compiler.target import Code, Target
 from gradtape.core.evaluate import evaluate
 from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction
 from gradtape.errors import GradtapeError
-from gradtape.graph.ir import Graph, Node, Rewriter, Value
+from gradtape.graph.ir import Graph, Node, Value, value_of
 from gradtape.graph.show import show
 from gradtape.graph.trace import Trace
 
@@ -89,11 +89,10 @@ def check_same(known: Trace, now: Trace) -> None:
         pairs = zip(_shown(one), _shown(other), strict=False)
         line = next((f"`{b}` in place of `{a}`" for a, b in pairs if a != b), "another length")
         raise _changed(f"its graph has {line}")
-    for n, (a, b) in enumerate(zip(known.captures, now.captures, strict=True)):
+    for (a, aval), b in zip(known.hidden, now.captures, strict=True):
         # Random draws differ anyway, and the same object is read at each call.
         made = a.is_array and b.is_array and a.value is not b.value
         if made and not np.array_equal(a.value, b.value, equal_nan=a.value.dtype.kind in "fc"):
-            aval = one.inputs[len(one.inputs) - len(known.captures) + n].aval
             raise _changed(f"an array that it makes ({aval}) has other elements")
 
 
@@ -117,16 +116,12 @@ class _Piece(NamedTuple):
     Attributes:
         name: Its name in messages.
         nodes: The nodes, in order.
-        graph: The same nodes as a graph.
-        inputs: The values of the original graph that it reads.
-        outputs: The values of the original graph that it makes.
+        part: The same nodes as a graph.
     """
 
     name: str
-    nodes: list[Node]
-    graph: Graph
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+    nodes: Sequence[Node]
+    part: NativePart
 
 
 class _Twin:
@@ -136,13 +131,12 @@ class _Twin:
         plan, self._target = function.code.plan, target
         fusion, self._graph = plan.fusion, plan.graph
         self._pieces: list[_Piece] = []
-        order = node_order(plan.graph)
         for group, steps in plan.steps_of_groups:
-            nodes = nodes_of_group(fusion, group, order)
+            nodes = fusion.nodes_of(group)
             stored = [value for value in group.members if value in fusion.stored]
             ops = ", ".join(dict.fromkeys(node.op.name for node in nodes))
             name = f"{steps[0].name} ({ops})"
-            self._pieces.append(_piece(self._graph, name, nodes, stored))
+            self._pieces.append(_Piece(name, nodes, native_part(self._graph, nodes, stored)))
         # A single kernel is the whole function, and is compared as such.
         self._codes = self._compiled(self._pieces) if len(self._pieces) > 1 else []
 
@@ -161,7 +155,7 @@ class _Twin:
             if isinstance(value, Value)
         }
         for piece in self._pieces:
-            own = {v: results[v] for v in piece.outputs if v in results}
+            own = {v: results[v] for v in piece.part.outputs if v in results}
             self._check(piece, self._graph.nodes, own, values, alone=not self._codes)
 
     def _check(
@@ -181,41 +175,26 @@ class _Twin:
             return
         if not alone:
             raise _differs(place, piece, "kernels are right by themselves but not together")
-        for single, made_alone in self._one_by_one(piece, values):
-            wrong = _first_difference(single.nodes, made_alone, values)
+        # Each op of the kernel by itself.
+        singles = [
+            _Piece("", [node], native_part(self._graph, [node], node.outputs))
+            for node in piece.nodes
+        ]
+        for single, code in zip(singles, self._compiled(singles), strict=True):
+            wrong = _first_difference(single.nodes, self._made(single, code, values), values)
             if wrong is not None:
                 raise _differs(wrong, piece, "the native form of this op is wrong")
         raise _differs(place, piece, "ops are right by themselves but not as they are fused")
 
-    def _one_by_one(self, piece: _Piece, values: Arrays) -> Iterator[tuple[_Piece, Arrays]]:
-        """Each op of a kernel, compiled by itself, with its results for eager values."""
-        singles = [_piece(self._graph, "", [node], node.outputs) for node in piece.nodes]
-        for single, code in zip(singles, self._compiled(singles), strict=True):
-            yield single, self._made(single, code, values)
-
     def _compiled(self, pieces: Sequence[_Piece]) -> Sequence[Code]:
         """The code of each piece, all compiled at once."""
-        plans = [plan_of(piece.graph, f"piece{n}") for n, piece in enumerate(pieces)]
+        plans = [plan_of(piece.part.graph, f"piece{n}") for n, piece in enumerate(pieces)]
         return self._target.compile(plans)
 
     def _made(self, piece: _Piece, code: Code, values: Arrays) -> Arrays:
         """The results of a compiled piece for eager values."""
-        made = self._target.call(code, [values[value] for value in piece.inputs])
-        return dict(zip(piece.outputs, made, strict=True))
-
-
-# ---- pieces of a graph --------------------------------------------------------------------------
-
-
-def _piece(graph: Graph, name: str, nodes: Sequence[Node], outputs: Sequence[Value]) -> _Piece:
-    """Some nodes of a graph as a graph of its own."""
-    own = {value for node in nodes for value in node.outputs}
-    read = [o for node in nodes for o in node.operands if isinstance(o, Value) and o not in own]
-    inputs = tuple(dict.fromkeys(read))
-    rewriter = Rewriter(Graph(graph.name, inputs, nodes, outputs))
-    for node in nodes:
-        rewriter.copy(node)
-    return _Piece(name, list(nodes), rewriter.finish(), inputs, tuple(outputs))
+        made = self._target.call(code, [values[value] for value in piece.part.inputs])
+        return dict(zip(piece.part.outputs, made, strict=True))  # type: ignore[arg-type]
 
 
 # ---- differences --------------------------------------------------------------------------------
@@ -253,9 +232,9 @@ def _first_difference(nodes: Sequence[Node], made: Arrays, values: Arrays) -> _P
     }
     if not suspects:
         return None
-    ranges = _Ranges(nodes, values, suspects)
+    ranges = _ranges(nodes, values, suspects)
     for value, wrong in suspects.items():
-        wrong &= ~ranges.hold(value, made[value])
+        wrong &= ~ranges[value].holds(made[value])
         if wrong.any():
             index = tuple(int(i) for i in np.argwhere(wrong)[0])
             return _Place(value, index, made[value][index], values[value][index])
@@ -286,37 +265,40 @@ def _close_for_its_op(value: Value, array: Any, values: Arrays) -> Any:
         return np.abs(array - expected) <= (0.0 if amount is None else amount)
 
 
-class _Ranges:
-    """The ranges of results when every op rounds a little differently."""
+class _Range(NamedTuple):
+    """The range of a result when every op rounds a little differently."""
 
-    def __init__(self, nodes: Sequence[Node], values: Arrays, wanted: Iterable[Value]) -> None:
-        self._low = {value: values[value] for value in wanted}
-        self._high = dict(self._low)
-        self._undefined = {value: _isnan(array) for value, array in self._low.items()}
-        # Once without any disturbance, but with sums in a wider dtype.
-        self._add(_disturbed(nodes, values, None))
-        for n in range(_PAIRS):
-            for sign in (1.0, -1.0):
-                self._add(_disturbed(nodes, values, np.random.default_rng(n), sign))
+    low: Any
+    high: Any
+    undefined: Any
 
-    def _add(self, values: Arrays) -> None:
-        for value in self._low:
-            array = values[value]
-            # fmin and fmax ignore NaN, which is noted apart.
-            self._low[value] = np.fmin(self._low[value], array)
-            self._high[value] = np.fmax(self._high[value], array)
-            self._undefined[value] = self._undefined[value] | _isnan(array)
-
-    def hold(self, value: Value, array: Any) -> Any:
+    def holds(self, array: Any) -> Any:
         """A mask of elements in the range, or at most as far outside as it is wide."""
-        low, high = self._low[value], self._high[value]
+        low, high, undefined = self
         if array.dtype.kind != "f":
             return (low <= array) & (array <= high)
         with np.errstate(all="ignore"):
             width = high - low + _CLOSE * np.finfo(array.dtype).eps * np.maximum(-low, high)
             width = np.where(np.isfinite(width), width, 0)
             inside = (low - width <= array) & (array <= high + width)
-        return inside | (np.isnan(array) & self._undefined[value])
+        return inside | (np.isnan(array) & undefined)
+
+
+def _ranges(nodes: Sequence[Node], values: Arrays, wanted: Iterable[Value]) -> dict[Value, _Range]:
+    found = {value: [values[value]] for value in wanted}
+    disturbances = [(np.random.default_rng(n), sign) for n in range(_PAIRS) for sign in (1.0, -1.0)]
+    # Once without any disturbance, but with sums in a wider dtype.
+    for rng, sign in ((None, 1.0), *disturbances):
+        run = _disturbed(nodes, values, rng, sign)
+        for value, arrays in found.items():
+            arrays.append(run[value])
+    return {value: _range_of(arrays) for value, arrays in found.items()}
+
+
+def _range_of(arrays: Sequence[Any]) -> _Range:
+    # fmin and fmax ignore NaN, which is noted apart.
+    low, high = (functools.reduce(end, arrays) for end in (np.fmin, np.fmax))
+    return _Range(low, high, functools.reduce(np.logical_or, map(_isnan, arrays)))
 
 
 def _isnan(array: Any) -> Any:
@@ -352,7 +334,7 @@ def _wide(node: Node, values: Arrays, result: Any) -> Any:
     matrices = isinstance(lowering, Contraction) and result.dtype == np.float32
     if not matrices and not isinstance(lowering, Reduction):
         return result
-    operands = [_array(operand, values).astype(wider) for operand in node.operands]
+    operands = [np.asarray(value_of(operand, values)).astype(wider) for operand in node.operands]
     with np.errstate(all="ignore"):
         return np.asarray(evaluate(node.op, operands, node.params)).astype(result.dtype)
 
@@ -361,7 +343,9 @@ def _rounding(node: Node, values: Arrays, result: Any) -> Any:
     """The most that compiled and eager code may differ by for one op; None for 0."""
     eps = float(np.finfo(result.dtype).eps)
     with np.errstate(all="ignore"):
-        size = _size_of_errors(node, [_array(operand, values) for operand in node.operands], result)
+        size = _size_of_errors(
+            node, [np.asarray(value_of(operand, values)) for operand in node.operands], result
+        )
         # Infinite results are infinite in both.
         return None if size is None else np.where(np.isfinite(size), eps * size, 0.0)
 
@@ -394,10 +378,6 @@ def _size_of_errors(node: Node, operands: list[Any], result: Any) -> Any:
 
 def _largest(array: Any) -> Any:
     return np.abs(array[np.isfinite(array)]).max(initial=0) if array.dtype.kind == "f" else 0
-
-
-def _array(operand: Any, values: Arrays) -> Any:
-    return values[operand] if isinstance(operand, Value) else np.asarray(operand.value)
 
 
 def _rounding_instructions(node: Node) -> list[str]:

@@ -9,7 +9,7 @@ functions among these, and so on. That is done at traces only.
 
 from __future__ import annotations
 
-import functools
+import gc
 import itertools
 import sys
 import threading
@@ -30,10 +30,9 @@ from gradtape.graph.lines import warn_user
 _MOST, _MOST_ITEMS = 1000, 100
 # Functions of these libraries draw from global generators, if at all.
 _LIBRARIES = frozenset({"gradtape", "numpy", "scipy"}) | sys.stdlib_module_names
-_CONTAINERS = (tuple, list, set, frozenset, deque)
+_CONTAINERS = (tuple, list, set, frozenset, deque, dict)
 # Types of objects that contain no others.
 _PLAIN = (np.ndarray, np.generic, Tensor, str, bytes, int, float, complex, types.NoneType)
-_BOUND = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 
 
 class Draws:
@@ -45,7 +44,7 @@ class Draws:
 
     def __init__(self, roots: Iterable[Any]) -> None:
         names: set[str] = set()
-        found = [thing for thing in _reachable(roots, names) if _is_generator(thing)]
+        found = list(_reachable(roots, names))
         if "random" in names:
             _ = np.random  # NumPy loads it on first use
         # Other threads may draw from the global ones, which then count only if they are named.
@@ -116,7 +115,7 @@ def _described(source: Any) -> str:
 
 
 def _reachable(roots: Iterable[Any], names: set[str]) -> Iterator[Any]:
-    """All objects reachable from the roots, nearest first; adds names used in code to `names`."""
+    """The generators within reach of the roots; adds names used in code to `names`."""
     pending = deque(roots)
     seen: dict[int, Any] = {}
     while pending and len(seen) < _MOST:
@@ -124,8 +123,10 @@ def _reachable(roots: Iterable[Any], names: set[str]) -> Iterator[Any]:
         if isinstance(thing, _PLAIN) or id(thing) in seen:
             continue
         seen[id(thing)] = thing
-        yield thing
-        pending.extend(_parts(thing, names))
+        if _is_generator(thing):
+            yield thing
+        elif not isinstance(thing, types.ModuleType):
+            pending.extend(_parts(thing, names))
 
 
 def _parts(thing: Any, names: set[str]) -> Iterator[Any]:
@@ -134,26 +135,14 @@ def _parts(thing: Any, names: set[str]) -> Iterator[Any]:
         yield from _of_function(thing, names)
     elif isinstance(thing, Portable):
         yield from thing.made_by()[1]
-    elif isinstance(thing, _BOUND):
-        yield from (thing.__self__, getattr(thing, "__func__", None))
-    elif isinstance(thing, functools.partial):
-        yield from (thing.func, *thing.args, *thing.keywords.values())
     elif isinstance(thing, weakref.ref):
         yield thing()
-    elif isinstance(thing, staticmethod | classmethod):
-        yield thing.__func__
-    elif isinstance(thing, property):
-        yield thing.fget
-    elif isinstance(thing, dict):
-        yield from itertools.islice(thing.values(), _MOST_ITEMS)
     elif isinstance(thing, _CONTAINERS):
-        yield from itertools.islice(thing, _MOST_ITEMS)
-    elif not isinstance(thing, types.ModuleType):
-        if not isinstance(thing, type):
-            yield from itertools.islice(getattr(thing, "__dict__", {}).values(), _MOST_ITEMS)
-        for owner in (thing if isinstance(thing, type) else type(thing)).__mro__:
-            if not _is_library(owner.__module__):
-                yield from itertools.islice(vars(owner).values(), _MOST_ITEMS)
+        items = thing.values() if isinstance(thing, dict) else thing
+        yield from itertools.islice(items, _MOST_ITEMS)
+    elif not (isinstance(thing, type) and _is_library(thing.__module__)):
+        # Attributes, methods of the class, what a bound method or a partial function holds.
+        yield from itertools.islice(gc.get_referents(thing), _MOST_ITEMS)
 
 
 def _of_function(function: types.FunctionType, names: set[str]) -> Iterator[Any]:

@@ -7,8 +7,7 @@ needed twice at the same index is the same expression.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from gradtape.core.promotion import INT64, native
 from gradtape.core.scalar import Scalar, bitwise_and, check, constant, convert, scalar, truth, watch
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand, Value
+from gradtape.graph.layout import matching_runs
 from gradtape.graph.python_numbers import is_of_integers
 
 Index = tuple[Scalar, ...]
@@ -106,25 +106,15 @@ def reduced_element(node: Node, element: Scalar) -> Scalar:
 class _Reader:
     """An operand in the expression of `Elements`."""
 
-    __slots__ = ("_inside", "_node", "_operand", "_puller")
+    __slots__ = ("_inside", "_node", "_operand", "_puller", "aval", "dtype", "shape")
 
     def __init__(self, puller: Puller, operand: Operand, inside: Scalar | None, node: Node) -> None:
         self._puller = puller
         self._operand = operand
         self._inside = inside
         self._node = node
-
-    @property
-    def aval(self) -> Aval:
-        return self._operand.aval
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._operand.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._operand.dtype
+        self.aval: Aval = operand.aval
+        self.shape, self.dtype = operand.shape, operand.dtype
 
     def __call__(self, *index: Any, inside: Any = None) -> Scalar:
         guard = self._inside
@@ -167,33 +157,15 @@ def reshaped_index(index: Index, shape: Sequence[int], source: Sequence[int]) ->
     """The index under shape `source` of the element that has `index` under `shape`."""
     if 0 in shape:
         return (ZERO,) * len(source)  # without elements any index will do
-    given = [(i, n) for i, n in zip(index, shape, strict=True) if n != 1]
-    result: list[Scalar] = []
-    wanted = [n for n in source if n != 1]
-    while wanted:
-        # Take the shortest runs of axes on both sides that hold the same number of elements.
-        run, sizes = [given.pop(0)], [wanted.pop(0)]
-        while (left := math.prod(n for _, n in run)) != (right := math.prod(sizes)):
-            if left < right:
-                run.append(given.pop(0))
-            else:
-                sizes.append(wanted.pop(0))
-        flat = run[0][0]
-        for i, n in run[1:]:
-            flat = flat * n + i
-        result += _split(flat, sizes)
-    places = iter(result)
-    return tuple(ZERO if n == 1 else next(places) for n in source)
-
-
-def _split(flat: Scalar, sizes: list[int]) -> list[Scalar]:
-    """An index into a run of axes as one index per axis."""
-    parts: list[Scalar] = []
-    for size in reversed(sizes[1:]):
-        quotient, rest = divided(flat, size)
-        parts.append(rest)
-        flat = quotient
-    return [flat, *reversed(parts)]
+    result = [ZERO] * len(source)
+    for own, wanted in matching_runs(shape, source):
+        flat = index[own[0]]
+        for axis in own[1:]:
+            flat = flat * shape[axis] + index[axis]
+        for axis in reversed(wanted[1:]):
+            flat, result[axis] = divided(flat, source[axis])
+        result[wanted[0]] = flat
+    return tuple(result)
 
 
 def divided(index: Scalar, divisor: int) -> tuple[Scalar, Scalar]:
@@ -276,6 +248,18 @@ def load(
     if rest is None:
         return Scalar("load", guard, buffer.dtype, extra=where, weak=weak)
     return Scalar("gather", (rest, *guard), buffer.dtype, extra=where, weak=weak)
+
+
+def loaded(
+    buffers: Mapping[Value, Buffer],
+    value: Value,
+    shape: tuple[int, ...],
+    index: Index,
+    inside: Scalar | None,
+) -> Scalar | None:
+    """Read an element of a value that is in memory; None for any other value."""
+    buffer = buffers.get(value)
+    return None if buffer is None else load(buffer, shape, index, inside, weak=value.aval.weak)
 
 
 def place(buffer: Buffer, shape: tuple[int, ...], index: Index) -> Place:

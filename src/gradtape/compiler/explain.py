@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gradtape.compiler.classify import cost_of
-from gradtape.compiler.fuse import Fusion, Group
+from gradtape.compiler.fuse import Group
 from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, Store, walk
 from gradtape.compiler.listing import listing
 from gradtape.compiler.plan import Step
@@ -22,7 +22,7 @@ from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.target import Code
 from gradtape.core.aval import Aval
 from gradtape.core.lazy import lazy
-from gradtape.graph.ir import Graph, Node, Operand, Value
+from gradtape.graph.ir import Graph, Operand, Value
 from gradtape.graph.show import short_line, show, show_operand, value_names
 
 _WIDTH = 100
@@ -195,36 +195,10 @@ def _places(kind: str, operands: Iterable[Operand], names: dict[Value, str]) -> 
 # ---- groups and their steps ---------------------------------------------------------------------
 
 
-def nodes_of_group(fusion: Fusion, group: Group, order: Mapping[Node, int]) -> list[Node]:
-    """The nodes that are computed in a group, including those whose results are not stored.
-
-    Args:
-        fusion: The fusion the group belongs to.
-        group: The group.
-        order: The number of each node of the graph.
-    """
-    pending: list[Operand] = list(group.members)
-    inside: set[Node] = set()
-    while pending:
-        value = pending.pop()
-        if not isinstance(value, Value) or value.node is None or value.node in inside:
-            continue
-        if value in group.members or value not in fusion.stored:
-            inside.add(value.node)
-            pending += value.node.operands
-    return sorted(inside, key=order.__getitem__)
-
-
-def node_order(graph: Graph) -> dict[Node, int]:
-    """The number of each node."""
-    return {node: number for number, node in enumerate(graph.nodes)}
-
-
 def _reports(code: Code) -> Iterator[KernelReport]:
     plan = code.plan
-    order = node_order(plan.graph)
     for group, steps in plan.steps_of_groups:
-        nodes = nodes_of_group(plan.fusion, group, order)
+        nodes = plan.fusion.nodes_of(group)
         lines = tuple(dict.fromkeys(node.line for node in nodes if node.line))
         ops = tuple(node.op.name for node in nodes)
         for number, step in enumerate(steps):

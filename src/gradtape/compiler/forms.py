@@ -158,19 +158,15 @@ class RecentForms:
             args = (*args, *[kwargs[name] for name in sorted(names)])
         if not _TENSORS.isdisjoint(map(type, args)):
             return _with_tensors(forms, args), None
-        for form in forms:
-            if form.entry is not None:
-                out = form.entry(*args)
-                if out is not NotImplemented:
-                    form.used = _next_use()
-                    return out, form.call
-        ordered = _ordered(args)
-        for form in forms:
-            if ordered is not None and form.entry is not None:
-                out = form.entry(*ordered)
-                if out is not NotImplemented:
-                    form.used = _next_use()
-                    return out, form.call
+        given: Sequence[Any] | None = args
+        while given is not None:
+            for form in forms:
+                if form.entry is not None:
+                    out = form.entry(*given)
+                    if out is not NotImplemented:
+                        form.used = _next_use()
+                        return out, form.call
+            given = _ordered(given)
         return NotImplemented, None
 
 
@@ -196,29 +192,30 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
     parents: list[Node | None] = []
     segment: Any = None
     for arg in args:
-        given, array, parent = arg, arg, None
+        value, array, parent = arg, arg, None
         if isinstance(arg, Tensor):
             tensor = arg if type(arg) is Tensor else arg.fresh()
-            given = array = tensor.value
+            value = array = tensor.value
             parent = tensor.record
-            if type(given) is not ndarray:
+            if type(value) is not ndarray:
                 # The entry points do not know NumPy scalars held by tensors.
-                if not isinstance(given, generic):
+                if not isinstance(value, generic):
                     return NotImplemented
-                array = np.asarray(given)
+                array = np.asarray(value)
             if type(tensor) is not Tensor:
                 return NotImplemented
             if parent is not None and parent.segment is not segment:
                 segment = _common(segment, parent.segment)
                 if segment is None:
                     return NotImplemented
-        values.append(given)
+        values.append(value)
         arrays.append(array)
         parents.append(parent)
-    while True:
+    given: Sequence[Any] | None = arrays
+    while given is not None:
         for form in forms:
             flat = form.untracked if segment is None else form.recording
-            outs = NotImplemented if flat is None else flat.entry(*arrays)
+            outs = NotImplemented if flat is None else flat.entry(*given)
             if flat is None or outs is NotImplemented:
                 continue
             form.used = _next_use()
@@ -231,10 +228,8 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
                 made = [Tensor(outs[n]) for n in range(len(flat.reached))]
                 return tree.unflatten(flat.structure, made)
             return flat.recorded(where, parents, values, outs)
-        ordered = _ordered(arrays)
-        if ordered is None:
-            return NotImplemented
-        arrays = ordered
+        given = _ordered(given)
+    return NotImplemented
 
 
 def _common(one: Any, other: Any) -> Any:

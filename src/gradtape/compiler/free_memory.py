@@ -70,10 +70,11 @@ def _allowed(root: Path, swap: int) -> Iterator[int]:
         number, controllers, name = line.split(":", 2)
         if number == "0" and not controllers:
             for group in _up_from(mounted, name):
-                yield from _left_in_group(group, swap)
+                yield from _left_in(group, swap, "memory.max", "memory.current")
         elif "memory" in controllers.split(","):
             for group in _up_from(mounted / "memory", name):
-                yield from _left_in_old_group(group, swap)
+                files = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+                yield from _left_in(group, swap, *files, prefix="total_")
 
 
 def _up_from(mounted: Path, name: str) -> Iterator[Path]:
@@ -83,26 +84,17 @@ def _up_from(mounted: Path, name: str) -> Iterator[Path]:
         yield from (mounted / part for part in (inside, *inside.parents))
 
 
-def _left_in_group(group: Path, swap: int) -> Iterator[int]:
-    limit, used = _number(group / "memory.max"), _number(group / "memory.current")
-    if limit is None or used is None:
+def _left_in(group: Path, swap: int, limit: str, usage: str, prefix: str = "") -> Iterator[int]:
+    """The bytes that a group still allows, given the names of its files and numbers."""
+    most, used = _number(group / limit), _number(group / usage)
+    if most is None or used is None:
         return
-    most, swapped = _number(group / "memory.swap.max"), _number(group / "memory.swap.current")
-    if most is not None and swapped is not None:
-        swap = min(swap, most - swapped)
+    most_swap, swapped = (_number(group / f"memory.swap.{name}") for name in ("max", "current"))
+    if most_swap is not None and swapped is not None:
+        swap = min(swap, most_swap - swapped)
     counts = _numbers(group / "memory.stat")
-    cached = counts.get("inactive_file", 0) + counts.get("active_file", 0)
-    yield limit - used + cached + swap
-
-
-def _left_in_old_group(group: Path, swap: int) -> Iterator[int]:
-    limit = _number(group / "memory.limit_in_bytes")
-    used = _number(group / "memory.usage_in_bytes")
-    if limit is None or used is None:
-        return
-    counts = _numbers(group / "memory.stat")
-    cached = counts.get("total_inactive_file", 0) + counts.get("total_active_file", 0)
-    yield limit - used + cached + swap
+    cached = sum(counts.get(f"{prefix}{kind}_file", 0) for kind in ("inactive", "active"))
+    yield most - used + cached + swap
 
 
 def _number(file: Path) -> int | None:

@@ -18,9 +18,10 @@ from gradtape.compiler.element_expressions import ZERO, Index, Puller, reshaped_
 from gradtape.compiler.fusion_roots import find_roots, operands_in_memory
 from gradtape.compiler.kernel import Axis, affine
 from gradtape.compiler.reachability import Reachability
+from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
-from gradtape.graph.ir import Graph, Node, Value
+from gradtape.graph.ir import Graph, Node, Operand, Value
 
 # Loops with more instructions take long to compile, and their values do not fit into registers.
 _LONGEST_BODY = 1000
@@ -69,14 +70,14 @@ class Group:
         self.full = False
 
     @property
-    def reduced(self) -> bool:
-        """Whether it reduces over anything."""
-        return any(axis.reduced for axis in self.axes)
+    def flags(self) -> list[bool]:
+        """For each axis, whether it is reduced."""
+        return [axis.reduced for axis in self.axes]
 
     @property
-    def streams(self) -> bool:
-        """Whether its rows are too long to go through more than once."""
-        return self.reduced and _streams(self.axes)
+    def reduced(self) -> bool:
+        """Whether it reduces over anything."""
+        return any(self.flags)
 
 
 class MisalignedError(Exception):
@@ -107,8 +108,26 @@ class Fusion:
                 continue
             if group.number == len(groups):
                 groups.append(group)
-        self.groups = _ordered(groups, self._group_of)
+        self.groups = [groups[number] for number in self._reachability.order()]
         self.stored = self._in_memory()
+
+    @lazy
+    def order(self) -> dict[Node, int]:
+        """The number of each node of the graph."""
+        return {node: number for number, node in enumerate(self.graph.nodes)}
+
+    def nodes_of(self, group: Group) -> list[Node]:
+        """The nodes that are computed in a group, including those whose results are not stored."""
+        pending: list[Operand] = list(group.members)
+        inside: set[Node] = set()
+        while pending:
+            value = pending.pop()
+            if not isinstance(value, Value) or value.node is None or value.node in inside:
+                continue
+            if value in group.members or value not in self.stored:
+                inside.add(value.node)
+                pending += value.node.operands
+        return sorted(inside, key=self.order.__getitem__)
 
     def reads_of(self, node: Node) -> dict[Value, None]:
         """The roots and inputs that a node needs, also through values computed on the way."""
@@ -140,9 +159,11 @@ class Fusion:
         """Put a root into a group, an existing one if possible."""
         root, reads = node.outputs[0], self.reads_of(node)
         for group in self._candidates(reads):
-            member = self._fitting(group, node, reads)
-            if member is not None:
+            found = self._fitting(group, node, reads)
+            if isinstance(found, Member):
+                member = found
                 break
+            group.cuts.append(f"{node.op.name}: {found}")
         else:
             group = _new_group(node)
             position = _position(group, node)
@@ -177,49 +198,35 @@ class Fusion:
                     near[group] = near.get(group, 0) + 1
         return sorted(near, key=lambda group: (-near[group], group.number))[:8]
 
-    def _fitting(self, group: Group, node: Node, reads: dict[Value, None]) -> Member | None:
-        """A root as a member of a group; None, with the reason noted, if it cannot be in it."""
-        name = node.op.name
+    def _fitting(self, group: Group, node: Node, reads: dict[Value, None]) -> Member | str:
+        """A root as a member of a group; the reason if it cannot be in it."""
         position = _position(group, node)
         if position is None:
-            group.cuts.append(f"{name}: runs over other axes")
-            return None
+            return "runs over other axes"
         kind, index = position
         long = group.cost + self._costs[node.outputs[0]] > _LONGEST_BODY
         if long or len(group.members) + len(group.reads) + len(reads) > _MOST_ARRAYS:
             group.full = True
-            what = "be too long" if long else "use too many arrays"
-            group.cuts.append(f"{name}: the loop would {what}")
-            return None
+            return f"the loop would {'be too long' if long else 'use too many arrays'}"
         others = {self._group_of[v] for v in reads if v in self._group_of} - {group}
         if any(self._reachability.depends(other.number, group.number) for other in others):
-            group.cuts.append(f"{name}: needs something that comes after the group")
-            return None
+            return "needs something that comes after the group"
         level = 0
         for value in reads:
             own = group.members.get(value)
             if own is not None:
                 later = own.kind != "full" and kind != "outer"
                 level = max(level, own.level + later)
-        if level and (group.streams or self._would_stream(group, node, kind)):
-            group.cuts.append(f"{name}: the rows are too long to go through twice")
-            return None
+        flags = _reduced_flags(group, node) if kind == "reduction" else group.flags
+        if level and any(flags) and _streams(group.axes, flags):
+            return "the rows are too long to go through twice"
         try:
             self._try(group, node, kind, index)
         except MisalignedError:
-            group.cuts.append(f"{name}: reads other elements than those at hand")
-            return None
-        if kind == "reduction":
-            for axis, reduced in zip(group.axes, _reduced_flags(group, node), strict=True):
-                axis.reduced = reduced
+            return "reads other elements than those at hand"
+        for axis, reduced in zip(group.axes, flags, strict=True):
+            axis.reduced = reduced
         return Member(kind, index, level)
-
-    def _would_stream(self, group: Group, node: Node, kind: str) -> bool:
-        if kind != "reduction" or group.reduced:
-            return False
-        flags = _reduced_flags(group, node)
-        pairs = zip(group.axes, flags, strict=True)
-        return _streams([Axis(axis.name, axis.size, reduced=flag) for axis, flag in pairs])
 
     def _try(self, group: Group, node: Node, kind: str, index: Index) -> None:
         """Pull the root with the group's members available; raises if they are misaligned."""
@@ -263,13 +270,13 @@ def check_aligned(value: Value, member: Member, shape: tuple[int, ...], at: Inde
 # ---- axes ---------------------------------------------------------------------------------------
 
 
-def _streams(axes: Sequence[Axis]) -> bool:
+def _streams(axes: Sequence[Axis], reduced: Sequence[bool]) -> bool:
     """Whether the elements reduced at a time are too many to go through more than once."""
-    row = math.prod(axis.size for axis in axes if axis.reduced)
-    long = [axis for axis in axes if axis.size != 1]
-    if not long or long[-1].reduced:
+    sizes = [(axis.size, flag) for axis, flag in zip(axes, reduced, strict=True) if axis.size != 1]
+    row = math.prod(size for size, flag in sizes if flag)
+    width, last = sizes[-1] if sizes else (1, True)
+    if last:
         return row > _LONGEST_ROW
-    width = long[-1].size
     return row * width > _LONGEST_ROW and row * min(width, _LINE) > _LARGEST_COLUMN
 
 
@@ -286,7 +293,7 @@ def _position(group: Group, node: Node) -> tuple[str, Index] | None:
     shape = node.outputs[0].shape
     if isinstance(node.op.lower, Reduction) and not is_inlinable(node):
         flags = _reduced_flags(group, node)
-        if not flags or (group.reduced and flags != [axis.reduced for axis in group.axes]):
+        if not flags or (group.reduced and flags != group.flags):
             return None
         if any(m.kind == "outer" for m in group.members.values()) and not group.reduced:
             return None
@@ -321,29 +328,3 @@ def _reduced_flags(group: Group, node: Node) -> list[bool]:
             return []
         flags.append(wanted.pop(0)[1])
     return [] if wanted else flags
-
-
-def _ordered(groups: list[Group], group_of: dict[Value, Group]) -> list[Group]:
-    """The groups, ordered so that each comes after those it reads."""
-    result: list[Group] = []
-    done: set[int] = set()
-
-    def visit(group: Group) -> None:
-        stack = [(group, False)]
-        while stack:
-            current, ready = stack.pop()
-            if id(current) in done:
-                continue
-            if ready:
-                done.add(id(current))
-                result.append(current)
-                continue
-            stack.append((current, True))
-            for value in current.reads:
-                before = group_of.get(value)
-                if before is not None and before is not current and id(before) not in done:
-                    stack.append((before, False))
-
-    for group in groups:
-        visit(group)
-    return result

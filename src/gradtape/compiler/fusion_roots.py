@@ -146,16 +146,12 @@ def _hides(node: Node) -> bool:
 def _read_often(value: Value, users: dict[Value, list[Node]]) -> bool:
     """Whether elements of a value are read more than once."""
     readers = users.get(value, ())
-    if len(readers) > 1:
+    if len(readers) != 1:
+        return bool(readers)
+    lowering, (result, *_) = readers[0].op.lower, readers[0].outputs
+    if isinstance(lowering, Relabel):
+        return _read_often(result, users)
+    if isinstance(lowering, Elements) and lowering.often:
         return True
-    size = math.prod(value.shape)
-    for reader in readers:
-        if isinstance(reader.op.lower, Relabel) and _read_often(reader.outputs[0], users):
-            return True
-        if isinstance(reader.op.lower, Elements) and reader.op.lower.often:
-            return True
-        if isinstance(reader.op.lower, Pointwise | Elements) and any(
-            math.prod(v.shape) > size for v in reader.outputs
-        ):
-            return True
-    return False
+    repeats = math.prod(result.shape) > math.prod(value.shape)
+    return repeats and isinstance(lowering, Pointwise | Elements)

@@ -60,8 +60,7 @@ class Specialization:
 
     Attributes:
         traced: The graph as it was traced, with the containers of its results.
-        entry: The native entry point; None if Python has to take the arguments apart.
-        form: The entry points for calls that do not fit the one above.
+        form: Its native entry points.
     """
 
     def __init__(
@@ -73,27 +72,20 @@ class Specialization:
         by_position: bool,
     ) -> None:
         self.traced = traced
-        self.entry: Callable[..., Any] | None = None
         self.form = Form()
         # The programs that the entry points in `form` belong to.
         self._entered: Program | None = None
         self._recorded: Program | None = None
         # Results computed from Python numbers alone are Python numbers in eager code too.
         self._weak = [output.aval.weak for output in traced.graph.outputs]
-        self._specs = self._entry_specs(specs)
+        # The values of tensors and random draws differ at each call; guards have to be checked.
+        fixed = not traced.guards and all(capture.is_array for capture in traced.captures)
+        every = [*specs, *(argument_spec(capture.value) for capture in traced.captures)]
+        self._specs: Any = every if fixed and None not in every else None
         self._otherwise = otherwise
         self._by_position = by_position
         # It does not refer back to this object, so there is no reference cycle.
         self.function = GraphFunction(traced.graph, CheckedProgram if debug else Program)
-
-    def _entry_specs(self, specs: Sequence[Spec | None]) -> list[Spec] | None:
-        if any(spec is None for spec in specs):
-            return None
-        # The values of tensors and random draws differ at each call; guards have to be checked.
-        if self.traced.guards or not all(capture.is_array for capture in self.traced.captures):
-            return None
-        hidden = [argument_spec(capture.value) for capture in self.traced.captures]
-        return None if any(spec is None for spec in hidden) else [*specs, *hidden]  # type: ignore[list-item]
 
     @lazy
     def program(self) -> Program:
@@ -105,12 +97,11 @@ class Specialization:
     def _enter(self, program: Program) -> None:
         """Let calls go directly to the native code of a program, if possible."""
         self._entered = program
-        self.entry = self.form.entry = self.form.call = self.form.untracked = None
-        if program.native is not None and self._specs is not None:
-            result = result_spec(self.traced.structure, len(self._weak))
-            self.form.entry = self._entry(self.function, result)
-            if self._by_position:
-                self.entry = self.form.call = self._entry(self.function, result, self._otherwise)
+        self.form.entry = self.form.call = self.form.untracked = None
+        result = result_spec(self.traced.structure, len(self._weak))
+        self.form.entry = self._entry(self.function, result)
+        if self._by_position:
+            self.form.call = self._entry(self.function, result, self._otherwise)
 
     def _entry(
         self,
@@ -158,27 +149,19 @@ class Specialization:
             self.traced.structure,
         )
 
-    def hidden(self) -> list[Any]:
-        """The current values of the hidden inputs."""
-        return [capture.current() for capture in self.traced.captures]
-
     @property
     def outdated(self) -> bool:
         """Whether a captured value is of a transform that has returned, or has changed its form."""
-        captures = self.traced.captures
-        if any(guard.changed() for guard in self.traced.guards):
-            return True
-        inputs = self.traced.graph.inputs[len(self.traced.graph.inputs) - len(captures) :]
-        return any(
-            capture.outdated(value.aval) for capture, value in zip(captures, inputs, strict=True)
-        )
+        changed = any(guard.changed() for guard in self.traced.guards)
+        return changed or any(capture.outdated(aval) for capture, aval in self.traced.hidden)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """The results for leaves of any kind."""
         for guard in self.traced.guards:
             values_read(guard.array)  # a function that is being traced depends on it too
         tensors = has_tensors(leaves)
-        values = [unshell(leaf) for leaf in (*leaves, *self.hidden())]
+        hidden = [capture.current() for capture in self.traced.captures]
+        values = [unshell(leaf) for leaf in (*leaves, *hidden)]
         if any(isinstance(value, Tensor) for value in values):
             outputs = list(self.function(*values))
             # It may be traced, or called under a transform: then nothing is compiled.
@@ -251,12 +234,9 @@ class Compiled(Portable):
         if not seen:
             if form.form and not self._debug:
                 self._recent.add(tuple(kwargs), form.form)
-            self._use(form)
+            # The next call goes directly to a native entry point, if possible.
+            self.__call__ = form.form.call or self._otherwise
         return out
-
-    def _use(self, form: Specialization) -> None:
-        """Let the next call go directly to a native entry point, if possible."""
-        self.__call__ = self._otherwise if form.entry is None else form.entry
 
     def _specialized(self, given: Arguments) -> Specialization:
         rewriting = current().rewriting
@@ -278,9 +258,8 @@ class Compiled(Portable):
         def function(*leaves: Any) -> Any:
             full, keywords = merged(given, leaves)
             out = self._function(*full, **keywords)
-            if not set(map(id, tree.flatten((tuple(full), keywords))[0])).issuperset(
-                map(id, leaves)
-            ):
+            found = set(map(id, tree.flatten((tuple(full), keywords))[0]))
+            if not found.issuperset(map(id, leaves)):
                 raise WriteError(
                     "jit: the function puts something else into a container that is an argument; "
                     "the caller would not see it. Return the new values instead"
@@ -302,14 +281,11 @@ class Compiled(Portable):
                 raise DTypeError(
                     f"jit: the function returned an array of {output.dtype}, expected numbers"
                 )
-        specs = [
-            StaticLeaf(arg) if n in given.fixed else argument_spec(arg)
-            for n, arg in enumerate(given.args)
-        ]
         # Leaves of keyword arguments are in the order of their names.
-        specs += [
-            StaticLeaf(arg) if name in given.named else argument_spec(arg)
-            for name, arg in sorted(given.kwargs.items())
+        every = [*enumerate(given.args), *sorted(given.kwargs.items())]
+        specs = [
+            StaticLeaf(arg) if place in given.fixed or place in given.named else argument_spec(arg)
+            for place, arg in every
         ]
         return Specialization(traced, specs, self._otherwise, self._debug, not given.kwargs)
 
@@ -319,8 +295,7 @@ class Compiled(Portable):
         >>> gt.jit(lambda x: x * 2.0).graph(np.ones(3)).nodes[0].op.name
         'multiply'
         """
-        given = arguments(args, kwargs, self._statics)
-        return self._specialized(given).traced.graph
+        return self._specialized(arguments(args, kwargs, self._statics)).traced.graph
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Explain what the function is compiled to for these arguments, without running it.
@@ -337,8 +312,7 @@ class Compiled(Portable):
         >>> report.kernels[0].ops, report.eager
         (('exp', 'add'), [])
         """
-        given = arguments(args, kwargs, self._statics)
-        form = self._specialized(given)
+        form = self._specialized(arguments(args, kwargs, self._statics))
         return Explanation(form.program.in_force, [aval_of(c.value) for c in form.traced.captures])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

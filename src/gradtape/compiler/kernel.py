@@ -165,10 +165,6 @@ class Store(NamedTuple):
         """The expressions it computes."""
         return (self.value,) if self.further is None else (self.further, self.value)
 
-    def __repr__(self) -> str:
-        where = self.place if self.further is None else f"{self.place}[{self.further}]"
-        return f"{where} {'+=' if self.adds else '='} {self.value}"
-
 
 class Accumulate(NamedTuple):
     """Combine an element with the result accumulated so far."""
@@ -180,9 +176,6 @@ class Accumulate(NamedTuple):
     def expressions(self) -> tuple[Scalar, ...]:
         """The expressions it computes."""
         return (self.value,)
-
-    def __repr__(self) -> str:
-        return f"{self.target} {self.target.combine}= {self.value}"
 
 
 Statement = Store | Accumulate
@@ -332,24 +325,20 @@ def affine(index: Scalar | int) -> Affine | None:
     if index.name not in ("add", "subtract", "multiply", "negative"):
         return None
     parts = [affine(arg) for arg in index.args]
-    if any(part is None for part in parts):
+    if index.name == "negative":
+        parts.append(({}, -1))
+    if None in parts:
         return None
+    (steps, offset), (steps2, offset2) = parts  # type: ignore[misc]
     if index.name in ("add", "subtract"):
-        (steps, offset), (steps2, offset2) = parts  # type: ignore[misc]
         sign = 1 if index.name == "add" else -1
-        total = dict(steps)
-        for axis, step in steps2.items():
-            total[axis] = total.get(axis, 0) + sign * step
+        total = {a: steps.get(a, 0) + sign * steps2.get(a, 0) for a in steps | steps2}
         return {axis: step for axis, step in total.items() if step}, offset + sign * offset2
-    if index.name == "multiply":
-        (steps, offset), (steps2, offset2) = parts  # type: ignore[misc]
-        if steps and steps2:
-            return None
-        if steps2:
-            steps, offset, offset2 = steps2, offset2, offset
-        return {axis: step * offset2 for axis, step in steps.items()}, offset * offset2
-    steps, offset = parts[0]  # type: ignore[misc]
-    return {axis: -step for axis, step in steps.items()}, -offset
+    if steps and steps2:
+        return None
+    if steps2:
+        steps, offset, offset2 = steps2, offset2, offset
+    return {axis: step * offset2 for axis, step in steps.items()}, offset * offset2
 
 
 def bounds(index: Scalar | int) -> tuple[int, int] | None:

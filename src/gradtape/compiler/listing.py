@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gradtape.compiler.kernel import Kernel, Place, Statement, Store, walk
 from gradtape.core.scalar import Scalar
@@ -31,43 +32,35 @@ def listing(kernel: Kernel) -> str:
     outer = ", ".join(f"{axis} < {axis.size}" for axis in kernel.outer)
     inner = ", ".join(f"{axis} < {axis.size}" for axis in kernel.inner)
     lines = [f"for {outer}:" if outer else "once:"]
-    names = _Names()
+    numbers = itertools.count(1)
     for stage in kernel.stages:
         if stage.inner and inner:
             lines.append(f"    for {inner}:")
         indent = "        " if inner else "    "
-        lines += [indent + line for line in names.block(stage.inner)]
-        lines += ["    " + line for line in names.block(stage.outer)]
+        lines += [indent + line for line in _block(stage.inner, numbers)]
+        lines += ["    " + line for line in _block(stage.outer, numbers)]
     return "\n".join(lines)
 
 
-class _Names:
-    """Writes statements, and numbers the expressions that get a name."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def block(self, statements: Sequence[Statement]) -> list[str]:
-        """The lines of the statements of one loop, with the names they use before them."""
-        wholes = [whole for statement in statements for whole in statement.expressions]
-        uses: Counter[int] = Counter(map(id, wholes))
-        seen: set[int] = set()
-        for whole in wholes:
-            uses.update(id(arg) for part in walk(whole, seen) for arg in part.args)
-        lines: list[str] = []
-        written: dict[int, tuple[str, int]] = {}
-        seen.clear()
-        for statement in statements:
-            for part in (p for whole in statement.expressions for p in walk(whole, seen)):
-                text, strength = _expression(part, [written[id(arg)] for arg in part.args])
-                shared = uses[id(part)] > 1 and bool(part.args)
-                if shared or (len(text) > _LONGEST and part is not statement.value):
-                    self._count += 1
-                    lines.append(f"v{self._count} = {text}")
-                    text, strength = f"v{self._count}", _ATOM
-                written[id(part)] = text, strength
-            lines.append(_assignment(statement, [written[id(e)][0] for e in statement.expressions]))
-        return lines
+def _block(statements: Sequence[Statement], numbers: Iterator[int]) -> Iterator[str]:
+    """The lines of the statements of one loop, with the names they use before them."""
+    wholes = [whole for statement in statements for whole in statement.expressions]
+    uses: Counter[int] = Counter(map(id, wholes))
+    seen: set[int] = set()
+    for whole in wholes:
+        uses.update(id(arg) for part in walk(whole, seen) for arg in part.args)
+    written: dict[int, tuple[str, int]] = {}
+    seen.clear()
+    for statement in statements:
+        for part in (p for whole in statement.expressions for p in walk(whole, seen)):
+            text, strength = _expression(part, [written[id(arg)] for arg in part.args])
+            shared = uses[id(part)] > 1 and bool(part.args)
+            if shared or (len(text) > _LONGEST and part is not statement.value):
+                name = f"v{next(numbers)}"
+                yield f"{name} = {text}"
+                text, strength = name, _ATOM
+            written[id(part)] = text, strength
+        yield _assignment(statement, [written[id(e)][0] for e in statement.expressions])
 
 
 def _assignment(statement: Statement, texts: list[str]) -> str:

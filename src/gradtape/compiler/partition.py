@@ -6,11 +6,11 @@ ops whose operands are available once the eager ops before phase p have run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gradtape.core.promotion import NATIVE
-from gradtape.graph.ir import Graph, Node, Operand, Rewriter, Value
+from gradtape.graph.ir import Graph, Node, Operand, Value, replaced
 
 
 class NativePart(NamedTuple):
@@ -53,7 +53,7 @@ def partition(graph: Graph, obstacle: Callable[[Node], str | None]) -> list[Part
     needed = _needed(graph, native)
     for phase in sorted({*native, *eager}):
         if phase in native:
-            parts.append(_native_part(graph, native[phase], needed[phase]))
+            parts.append(native_part(graph, native[phase], needed[phase]))
         parts += eager.get(phase, [])
     return parts
 
@@ -62,31 +62,19 @@ def _needed(graph: Graph, phases: Mapping[int, Sequence[Node]]) -> dict[int, dic
     """The values of each phase that something outside it reads."""
     phase_of = {node: phase for phase, nodes in phases.items() for node in nodes}
     needed: dict[int, dict[Value, None]] = {phase: {} for phase in phases}
-
-    def note(operand: Operand, reader: int | None) -> None:
-        made_by = operand.node if isinstance(operand, Value) else None
-        phase = None if made_by is None else phase_of.get(made_by)
-        if phase is not None and phase != reader:
-            needed[phase][operand] = None  # type: ignore[index] # it is a value
-
-    for node in graph.nodes:
-        for operand in node.operands:
-            note(operand, phase_of.get(node))
-    for output in graph.outputs:
-        note(output, None)
+    reads = [(operand, phase_of.get(node)) for node in graph.nodes for operand in node.operands]
+    for operand, reader in (*reads, *((output, None) for output in graph.outputs)):
+        if isinstance(operand, Value) and operand.node in phase_of:
+            phase = phase_of[operand.node]
+            if phase != reader:
+                needed[phase][operand] = None
     return needed
 
 
-def _native_part(graph: Graph, nodes: list[Node], needed: Mapping[Value, None]) -> NativePart:
+def native_part(graph: Graph, nodes: Sequence[Node], outputs: Iterable[Value]) -> NativePart:
+    """Some nodes of a graph as a graph of their own: nodes and values belong to one graph only."""
     own = {value for node in nodes for value in node.outputs}
-    inputs: dict[Value, None] = {}
-    for node in nodes:
-        for operand in node.operands:
-            if isinstance(operand, Value) and operand not in own:
-                inputs.setdefault(operand)
-    part = Graph(graph.name, tuple(inputs), nodes, tuple(needed))
-    # A graph of its own: nodes and values belong to one graph only.
-    rewriter = Rewriter(part)
-    for node in nodes:
-        rewriter.copy(node)
-    return NativePart(rewriter.finish(), tuple(inputs), tuple(needed))
+    read = (operand for node in nodes for operand in node.operands)
+    inputs = tuple(dict.fromkeys(o for o in read if isinstance(o, Value) and o not in own))
+    part = Graph(graph.name, inputs, nodes, tuple(outputs))
+    return NativePart(replaced(part, {}), inputs, part.outputs)

@@ -14,14 +14,7 @@ from gradtape.graph.verify import verify
 
 Pass = Callable[[Graph], Graph]
 
-PASSES: tuple[tuple[str, Pass], ...] = (
-    ("dead code", dead),
-    ("expand composites", expand),
-    ("common subexpressions", share),
-    ("fold and simplify", simplify),
-    ("common subexpressions", share),
-    ("dead code", dead),
-)
+PASSES: tuple[Pass, ...] = (dead, expand, share, simplify, share, dead)
 
 
 def optimized(graph: Graph, *, debug: bool = False, settling: bool = True) -> Graph:
@@ -29,11 +22,9 @@ def optimized(graph: Graph, *, debug: bool = False, settling: bool = True) -> Gr
 
     With `settling=False` it has no ops that settle 0·∞, but watches on values that depend on them.
     """
-    if not settling:
-        graph = hopeful(graph)
     if debug:
         verify(graph)
-    for _, run in PASSES:
+    for run in PASSES if settling else (hopeful, *PASSES):
         graph = run(graph)
         if debug:
             verify(graph)

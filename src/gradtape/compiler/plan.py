@@ -8,6 +8,7 @@ out for those.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gradtape.compiler.build import build
 from gradtape.compiler.fuse import Fusion, Group
@@ -25,12 +26,12 @@ from gradtape.ops.shape import broadcast_op
 Step = Kernel | Product
 
 
+@dataclass(eq=False)
 class Plan:
     """The steps to run for a graph.
 
     Attributes:
         name: The prefix of the names of its kernels.
-        graph: The graph it computes; every output has a node of its own.
         fusion: The groups of nodes that became steps.
         inputs: The buffers of the graph's inputs, in order.
         outputs: The buffers of the graph's outputs, in order.
@@ -38,22 +39,17 @@ class Plan:
         failures: The conditions that kernels check, in the order in which eager code would.
     """
 
-    def __init__(
-        self,
-        name: str,
-        fusion: Fusion,
-        inputs: tuple[Buffer, ...],
-        outputs: tuple[Buffer, ...],
-        steps_of_groups: Sequence[tuple[Group, tuple[Step, ...]]],
-        failures: tuple[Failure, ...],
-    ) -> None:
-        self.name = name
-        self.graph = fusion.graph
-        self.fusion = fusion
-        self.inputs = inputs
-        self.outputs = outputs
-        self.steps_of_groups = tuple(steps_of_groups)
-        self.failures = failures
+    name: str
+    fusion: Fusion
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    steps_of_groups: Sequence[tuple[Group, tuple[Step, ...]]]
+    failures: tuple[Failure, ...]
+
+    @property
+    def graph(self) -> Graph:
+        """The graph it computes; every output has a node of its own."""
+        return self.fusion.graph
 
     @lazy
     def steps(self) -> tuple[Step, ...]:
@@ -81,7 +77,7 @@ class Plan:
             (group, tuple(new for step in steps for new in change(step)))
             for group, steps in self.steps_of_groups
         ]
-        return Plan(self.name, self.fusion, self.inputs, self.outputs, steps, self.failures)
+        return replace(self, steps_of_groups=steps)
 
 
 def plan_of(graph: Graph, name: str = "run") -> Plan:
@@ -94,16 +90,25 @@ def plan_of(graph: Graph, name: str = "run") -> Plan:
     graph = _with_own_outputs(graph)
     fusion = Fusion(graph)
     buffers = _buffers(graph, fusion)
-    steps_of_groups: list[tuple[Group, tuple[Step, ...]]] = []
-    for number, group in enumerate(fusion.groups):
-        steps_of_groups.append((group, _steps(group, buffers, f"{name}_k{number}")))
+    steps_of_groups = [
+        (group, _steps(group, buffers, f"{name}_k{number}"))
+        for number, group in enumerate(fusion.groups)
+    ]
+    checks = {
+        part.extra: None
+        for _, steps in steps_of_groups
+        for step in steps
+        if isinstance(step, Kernel)
+        for part in step.expressions
+        if part.name == "check"
+    }
     return Plan(
         name,
         fusion,
         tuple(buffers[value] for value in graph.inputs),
         tuple(buffers[value] for value in graph.outputs),  # type: ignore[index]
         steps_of_groups,
-        _failures(graph, steps_of_groups),
+        tuple(sorted(checks, key=lambda failure: fusion.order[failure.node])),
     )
 
 
@@ -121,8 +126,7 @@ def _with_own_outputs(graph: Graph) -> Graph:
             new = rewriter.add(copy_op, [new], {})
         taken.add(new)
         outputs.append(new)
-    finished = rewriter.finish()
-    return Graph(graph.name, finished.inputs, rewriter.nodes, outputs)
+    return rewriter.finish(outputs)
 
 
 def _buffers(graph: Graph, fusion: Fusion) -> dict[Value, Buffer]:
@@ -155,15 +159,3 @@ def _product(node: Node, buffers: Mapping[Value, Buffer]) -> Product:
         source = source_of_matrix(operand)
         sources.append((buffers[source.value], source.shape, source.transposed))
     return product_of(sources[0], sources[1], buffers[node.outputs[0]])
-
-
-def _failures(
-    graph: Graph, steps_of_groups: Sequence[tuple[Group, tuple[Step, ...]]]
-) -> tuple[Failure, ...]:
-    found: dict[Failure, None] = {}
-    for _, steps in steps_of_groups:
-        for step in steps:
-            if isinstance(step, Kernel):
-                found.update((p.extra, None) for p in step.expressions if p.name == "check")
-    order = {node: n for n, node in enumerate(graph.nodes)} if found else {}
-    return tuple(sorted(found, key=lambda failure: order[failure.node]))

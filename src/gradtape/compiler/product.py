@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -89,14 +90,12 @@ def _batches(
 ) -> tuple[list[tuple[int, int, int, int]], tuple[int, int, int]]:
     """The runs of products with constant strides that make up a broadcast batch."""
     batch = broadcast_sizes(batch_a, batch_b)
-    ndim = len(batch)
-    batch_a, batch_b = ((1,) * (ndim - len(s)) + s for s in (batch_a, batch_b))
+    batch_a, batch_b = ((1,) * (len(batch) - len(own)) + own for own in (batch_a, batch_b))
     # The last axes that are alike in both factors form one run.
-    run, same = 1, [True, True]
-    start = ndim
+    start, run, same = len(batch), 1, (True, True)
     while start > 0:
-        n, na, nb = batch[start - 1], batch_a[start - 1], batch_b[start - 1]
-        now = [na == n, nb == n]
+        n = batch[start - 1]
+        now = (batch_a[start - 1] == n, batch_b[start - 1] == n)
         if n != 1 and run != 1 and now != same:
             break
         if n != 1:
@@ -104,16 +103,17 @@ def _batches(
         run *= n
         start -= 1
     strides = (size_a if same[0] else 0, size_b if same[1] else 0, size_c)
-    calls = []
-    runs_a = math.prod(batch_a[start:])
-    runs_b = math.prod(batch_b[start:])
-    for number in range(math.prod(batch[:start])):
-        place_a = place_b = 0
-        rest, step_a, step_b = number, runs_a, runs_b
-        for axis in reversed(range(start)):
-            rest, i = divmod(rest, batch[axis])
-            place_a += (i if batch_a[axis] != 1 else 0) * step_a
-            place_b += (i if batch_b[axis] != 1 else 0) * step_b
-            step_a, step_b = step_a * batch_a[axis], step_b * batch_b[axis]
-        calls.append((place_a * size_a, place_b * size_b, number * run * size_c, run))
+    each_a, each_b = math.prod(batch_a[start:]) * size_a, math.prod(batch_b[start:]) * size_b
+    calls = [
+        (_place(at, batch_a) * each_a, _place(at, batch_b) * each_b, number * run * size_c, run)
+        for number, at in enumerate(itertools.product(*map(range, batch[:start])))
+    ]
     return calls, strides
+
+
+def _place(index: Shape, shape: Shape) -> int:
+    """The position of an index into the first axes of a shape, which may be broadcast."""
+    place = 0
+    for i, n in zip(index, shape, strict=False):
+        place = place * n + (i if n != 1 else 0)
+    return place

@@ -18,7 +18,7 @@ from gradtape.compiler.target import Code, Target
 from gradtape.core.aval import aval_of
 from gradtape.core.evaluate import evaluate
 from gradtape.errors import GradtapeError, ShapeError
-from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
+from gradtape.graph.ir import Graph, Literal, Node, Operand, Value, value_of
 from gradtape.graph.passes.hopeful import UnsettledError
 from gradtape.graph.python_numbers import computed_exactly, is_of_integers
 
@@ -80,7 +80,7 @@ class Program:
             NativeFunction(part, self.target) if isinstance(part, NativePart) else part
             for part in parts
         ]
-        self._direct = _misfit if self.native is None else self.native.code.direct
+        self._direct = None if self.native is None else self.native.code.direct
         # Eager ops that check for free memory first, and how much they need.
         needs = {
             p.node: sum(map(_nbytes, p.node.outputs)) for p in parts if isinstance(p, EagerPart)
@@ -115,9 +115,10 @@ class Program:
         return self if self._instead is None else self._instead
 
     def _run(self, arrays: Sequence[Any]) -> list[Any]:
-        out = self._direct(*map(np.asarray, arrays))
-        if out is not NotImplemented:
-            return list(out)
+        if self._direct is not None:
+            out = self._direct(*map(np.asarray, arrays))
+            if out is not NotImplemented:
+                return list(out)
         values: dict[Value, Any] = {
             value: _prepared(array, value)
             for value, array in zip(self.graph.inputs, arrays, strict=True)
@@ -134,17 +135,13 @@ class Program:
         inputs = set(map(id, (values[value] for value in self.graph.inputs)))
         outputs: list[Any] = []
         for output in self.graph.outputs:
-            array = np.asarray(output.value if isinstance(output, Literal) else values[output])
+            array = np.asarray(value_of(output, values))
             # Results share memory neither with arguments nor with each other.
             if id(array) in inputs or array.base is not None or not array.flags.writeable:
                 array = array.copy()
             inputs.add(id(array))
             outputs.append(array[()] if array.ndim == 0 else array)
         return outputs
-
-
-def _misfit(*_arrays: Any) -> Any:
-    return NotImplemented
 
 
 def _check_sizes(graph: Graph) -> None:
@@ -180,9 +177,7 @@ def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
         at = f" (at {node.line})" if node.line else ""
         raise type(error)(f"{error}{at}") from error
     found: dict[Value, Any] = {}
-    for value, made in zip(
-        node.outputs, result if node.op.outputs != 1 else (result,), strict=True
-    ):
+    for value, made in node.paired(result):
         array = np.asarray(made)
         if array.shape != value.shape or array.dtype != value.dtype:
             raise GradtapeError(

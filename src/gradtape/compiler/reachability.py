@@ -60,6 +60,10 @@ class Reachability:
                     pending.append(n)
         return found
 
+    def order(self) -> list[int]:
+        """All nodes, each after those it depends on."""
+        return sorted(range(len(self._place)), key=self._place.__getitem__)
+
     def depends(self, number: int, other: int) -> bool:
         """Whether a node depends on another one; also True if they are too far apart to tell."""
         first, last = self._place[other], self._place[number]

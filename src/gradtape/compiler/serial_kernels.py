@@ -5,13 +5,14 @@ They have no loop that other ops could join, but their operands are computed in 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from gradtape.compiler.build import collapsed
-from gradtape.compiler.element_expressions import Index, Puller, flat_place, load, place
+from gradtape.compiler.element_expressions import Puller, flat_place, load, loaded, place
 from gradtape.compiler.kernel import (
     Accumulate,
     Accumulator,
@@ -39,16 +40,7 @@ def serial_kernels(node: Node, buffers: dict[Value, Buffer], name: str) -> list[
         buffers: The buffers of the values that are in memory.
         name: The name of the first; the names of others begin with it.
     """
-
-    def stored(
-        value: Value, shape: tuple[int, ...], index: Index, inside: Scalar | None
-    ) -> Scalar | None:
-        buffer = buffers.get(value)
-        if buffer is None:
-            return None
-        return load(buffer, shape, index, inside, weak=value.aval.weak)
-
-    out, puller = buffers[node.outputs[0]], Puller(stored)
+    out, puller = buffers[node.outputs[0]], Puller(functools.partial(loaded, buffers))
     if isinstance(node.op.lower, Scan):
         return [_scan(node, node.op.lower, puller, out, name)]
     assert isinstance(node.op.lower, Scatter)

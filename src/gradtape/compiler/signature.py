@@ -299,53 +299,45 @@ def leaf_aval(leaf: Any) -> Aval:
 
 def argument_spec(value: Any) -> Spec | None:
     """The spec the native entry point checks an argument against; None if it cannot."""
-    kind = type(value)
-    if kind is tuple or kind is list:
-        items = [argument_spec(item) for item in value]
-        if any(item is None for item in items):
-            return None
-        return (TupleSpec if kind is tuple else ListSpec)(tuple(items))  # type: ignore[arg-type]
-    if kind is dict:
-        # Leaves of dicts are in the order of the sorted keys.
-        if not all(type(key) is str for key in value):
-            return None
-        keys = tuple(sorted(value))
-        items = [argument_spec(value[key]) for key in keys]
-        if any(item is None for item in items):
-            return None
-        return DictSpec(keys, tuple(items), tuple(value))  # type: ignore[arg-type]
-    if kind in (float, int, bool):
-        return NumberLeaf(kind)
-    if value is None:
-        return StaticLeaf(None)
-    try:
-        # Tensors are taken apart in Python; arrays of the same shape in their place are not.
-        if kind is np.ndarray or isinstance(value, Tensor):
-            return ArrayLeaf(value.dtype.newbyteorder("="), value.shape)
-        if isinstance(value, np.generic):
-            return ScalarLeaf(value.dtype)
-    except DTypeError:
-        return None
-    return None
+    return _spec(value, _argument_leaf)
 
 
 def result_spec(structure: tree.Structure, count: int) -> Spec | None:
     """The containers of the results for the native entry point; None if it cannot make them."""
-    return _result(tree.unflatten(structure, [ResultLeaf(n) for n in range(count)]))
+    results = tree.unflatten(structure, list(map(ResultLeaf, range(count))))
+    return _spec(results, lambda leaf: leaf if type(leaf) is ResultLeaf else None)
 
 
-def _result(value: Any) -> Spec | None:
+def _spec(value: Any, leaf_spec: Callable[[Any], Spec | None]) -> Spec | None:
+    """The spec of a value, given those of its leaves; None if one of these is None."""
     kind = type(value)
-    if kind is ResultLeaf:
-        return value  # type: ignore[no-any-return]
     if value is None:
         return StaticLeaf(None)
-    if kind is tuple or kind is list:
-        items = [_result(item) for item in value]
-        if any(item is None for item in items):
+    if kind is dict:
+        if not all(type(key) is str for key in value):
             return None
-        return (TupleSpec if kind is tuple else ListSpec)(tuple(items))  # type: ignore[arg-type]
-    if kind is dict and all(type(key) is str for key in value):
-        items = [_result(item) for item in value.values()]
-        return None if any(item is None for item in items) else DictSpec(tuple(value), tuple(items))  # type: ignore[arg-type]
-    return None
+        # Leaves of dicts are in the order of the sorted keys.
+        keys = tuple(sorted(value))
+        items = [_spec(value[key], leaf_spec) for key in keys]
+    elif kind is tuple or kind is list:
+        items = [_spec(item, leaf_spec) for item in value]
+    else:
+        return leaf_spec(value)
+    if any(item is None for item in items):
+        return None
+    if kind is dict:
+        return DictSpec(keys, tuple(items), tuple(value))  # type: ignore[arg-type]
+    return (TupleSpec if kind is tuple else ListSpec)(tuple(items))  # type: ignore[arg-type]
+
+
+def _argument_leaf(value: Any) -> Spec | None:
+    kind = type(value)
+    if kind in (float, int, bool):
+        return NumberLeaf(kind)
+    try:
+        # Tensors are taken apart in Python; arrays of the same shape in their place are not.
+        if kind is np.ndarray or isinstance(value, Tensor):
+            return ArrayLeaf(value.dtype.newbyteorder("="), value.shape)
+        return ScalarLeaf(value.dtype) if isinstance(value, np.generic) else None
+    except DTypeError:
+        return None

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,20 +44,8 @@ Maker = Callable[[Graph], Callable[..., Sequence[Any]]]
 _RAW = frozenset({np.ndarray, np.float64, np.float32, float, int, bool, complex})
 
 
-class _Pull(NamedTuple):
-    """How cotangents are pulled back, for given sets of present and wanted ones.
-
-    Attributes:
-        chosen: The inputs that get one.
-        moving: The outputs that have one.
-        kept: The outputs that are not computed again.
-        derivative: Takes the inputs, the kept outputs and the cotangents.
-    """
-
-    chosen: tuple[int, ...]
-    moving: tuple[int, ...]
-    kept: Sequence[int]
-    derivative: Callable[..., tuple[Any, ...]]
+# Pulls cotangents back: `pull(ct, out, inputs)` gives a cotangent or None for each input.
+Pull = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], list[Any]]
 
 
 class GraphFunction:
@@ -74,7 +62,7 @@ class GraphFunction:
         self._make = make
         self._results = len(graph.outputs) if results is None else results
         self._derived: Recent[Callable[..., tuple[Any, ...]]] = Recent()
-        self._pulls: dict[Any, _Pull | None] = {}
+        self._pulls: dict[Any, Pull] = {}
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """The outputs for inputs of any kind: arrays, or tensors of any level."""
@@ -165,18 +153,13 @@ class GraphFunction:
             if len(self._pulls) >= _MOST_DERIVED:
                 self._pulls = {}
             known = self._pulls[key] = self._find_pull(*asked)
-        pulled: list[Any] = [None] * len(inputs)
-        if known is not None:
-            given = [*inputs, *[out[n] for n in known.kept], *[ct[n] for n in known.moving]]
-            for n, result in zip(known.chosen, known.derivative(*given), strict=True):
-                pulled[n] = result
-        return pulled
+        return known(ct, out, inputs)
 
     # Values that were only kept have no cotangents: nothing else depends on them.
     _pull.takes_none = True  # type: ignore[attr-defined]
 
-    def _find_pull(self, wanted: Sequence[bool], present: Sequence[bool]) -> _Pull | None:
-        """How to pull the present cotangents back to the wanted inputs; None if there are none."""
+    def _find_pull(self, wanted: Sequence[bool], present: Sequence[bool]) -> Pull:
+        """The function that pulls the present cotangents back to the wanted inputs."""
         outputs = self.graph.outputs
         moving = tuple(n for n, o in enumerate(outputs) if present[n] and is_differentiable(o))
         reached = functools.reduce(operator.or_, (self.reached[n] for n in moving), 0)
@@ -186,7 +169,7 @@ class GraphFunction:
             if wanted[n] and reached >> n & 1 and is_differentiable(value)
         )
         if not chosen:
-            return None
+            return lambda _ct, _out, inputs: [None] * len(inputs)
         dear = set(_dear(self.graph))
         kept = [n for n, output in enumerate(outputs) if output in dear]
         count = len(self.graph.inputs)
@@ -211,9 +194,16 @@ class GraphFunction:
         avals = [value.aval for value in self.graph.inputs]
         avals += [_strong(outputs[n].aval) for n in (*kept, *moving)]
         key = ("vjp", chosen, moving)
-        return _Pull(
-            chosen, moving, kept, self._derive(key, "gradient", pulled, avals, without_kept)
-        )
+        derivative = self._derive(key, "gradient", pulled, avals, without_kept)
+
+        def pull(ct: Sequence[Any], out: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+            given = (*inputs, *[out[n] for n in kept], *[ct[n] for n in moving])
+            found: list[Any] = [None] * len(inputs)
+            for n, result in zip(chosen, derivative(*given), strict=True):
+                found[n] = result
+            return found
+
+        return pull
 
     def _push(self, tangents: Sequence[Any], _out: Any, *inputs: Any) -> tuple[Any, ...]:
         moving = tuple(n for n, tangent in enumerate(tangents) if tangent is not None)
@@ -265,8 +255,10 @@ class GraphFunction:
             traced = trace(function, avals, name, rewriting=rewriting)
             constants = [capture.current() for capture in traced.captures]
             derived = GraphFunction(finish(traced.graph), self._make)
-            known = functools.partial(_with_constants, derived, constants)
-            known = self._derived.put(key, known, most=_MOST_DERIVED)
+            # The constants are arrays that rules made when they were traced.
+            known = self._derived.put(
+                key, lambda *inputs: derived(*inputs, *constants), most=_MOST_DERIVED
+            )
         return known
 
 
@@ -289,13 +281,6 @@ def _is_recorded(value: Any) -> bool:
 def _unrecorded(value: Any) -> Any:
     """A value that reverse mode does not record; tangents stay with it."""
     return call(UNRECORDED, (value,), {})
-
-
-def _with_constants(
-    function: GraphFunction, constants: Sequence[Any], *inputs: Any
-) -> tuple[Any, ...]:
-    """Call the graph of a transform with the arrays that its rules made when it was traced."""
-    return function(*inputs, *constants)
 
 
 def _strong(aval: Aval) -> Aval:

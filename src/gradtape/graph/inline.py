@@ -18,17 +18,11 @@ def inline(
     rewriter: Rewriter, graph: Graph, operands: Sequence[Operand], line: str = ""
 ) -> list[Operand]:
     """Append the nodes of a graph, with the given operands for its inputs; returns its outputs."""
-    values: dict[Value, Operand] = dict(zip(graph.inputs, operands, strict=True))
-
-    def standing(operand: Operand) -> Operand:
-        return values[operand] if isinstance(operand, Value) else operand
-
+    for value, operand in zip(graph.inputs, operands, strict=True):
+        rewriter.replace(value, operand)
     for node in graph.nodes:
-        avals = [value.aval for value in node.outputs]
-        new = Node(node.op, list(map(standing, node.operands)), node.params, avals, line)
-        rewriter.nodes.append(new)
-        values.update(zip(node.outputs, new.outputs, strict=True))
-    return [standing(output) for output in graph.outputs]
+        rewriter.copy(node, line=line)
+    return [rewriter[output] for output in graph.outputs]
 
 
 def expand(graph: Graph) -> Graph:

@@ -7,8 +7,7 @@ are built by tracing (`graph.trace`) and rebuilt by passes; they are not changed
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,45 +16,42 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.op import Op
 
 
-class Value:
+class _Typed:
+    """Something with an abstract value."""
+
+    __slots__ = ("aval",)
+    aval: Aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes; a number has none."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements, or that of a number on its own."""
+        return self.aval.dtype
+
+
+class Value(_Typed):
     """An array of which only shape and dtype are known."""
 
-    __slots__ = ("aval", "index", "node")
+    __slots__ = ("index", "node")
 
     def __init__(self, aval: Aval, node: Node | None = None, index: int = 0) -> None:
         self.aval = aval
         self.node = node
         self.index = index
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the axes."""
-        return self.aval.shape
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the elements."""
-        return self.aval.dtype
-
-
-class Literal:
+class Literal(_Typed):
     """A number in the graph: a Python number, which is weak, or a NumPy scalar."""
 
-    __slots__ = ("aval", "value")
+    __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
         self.value = value
         self.aval = aval_of(value)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """A number has no axes."""
-        return ()
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type it has on its own."""
-        return self.aval.dtype
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -67,6 +63,11 @@ class Literal:
 
 
 Operand = Value | Literal
+
+
+def value_of(operand: Operand, values: Mapping[Value, Any]) -> Any:
+    """The number of a literal, or what a mapping has for a value."""
+    return operand.value if isinstance(operand, Literal) else values[operand]
 
 
 class Node:
@@ -95,6 +96,10 @@ class Node:
         self.params = dict(params)
         self.outputs = tuple(Value(aval, self, i) for i, aval in enumerate(avals))
         self.line = line
+
+    def paired(self, results: Any) -> Iterator[tuple[Value, Any]]:
+        """Its outputs, each with its part of what the op returned."""
+        return zip(self.outputs, results if self.op.outputs != 1 else (results,), strict=True)
 
 
 class Graph:
@@ -149,32 +154,40 @@ class Rewriter:
         return tuple(self[operand] for operand in node.operands)
 
     def add(
-        self, op: Op, operands: Sequence[Operand], params: Mapping[str, Any], line: str = ""
+        self,
+        op: Op,
+        operands: Sequence[Operand],
+        params: Mapping[str, Any],
+        line: str = "",
+        aval: Aval | None = None,
     ) -> Value:
-        """Append a call of an op with one result."""
-        aval = op.infer(*(operand.aval for operand in operands), **params)
+        """Append a call of an op with one result, whose abstract value may be known already."""
+        if aval is None:
+            aval = op.infer(*(operand.aval for operand in operands), **params)
         node = Node(op, operands, params, (aval,), line)
         self.nodes.append(node)
         return node.outputs[0]
 
-    def copy(self, node: Node) -> Node:
-        """Append an old node unchanged, with its operands in the new graph."""
+    def copy(
+        self, node: Node, operands: Sequence[Operand] | None = None, line: str | None = None
+    ) -> Node:
+        """Append an old node, with its own or other operands in the new graph."""
+        given = self.operands(node) if operands is None else operands
         avals = [value.aval for value in node.outputs]
-        new = Node(node.op, self.operands(node), node.params, avals, node.line)
+        new = Node(node.op, given, node.params, avals, node.line if line is None else line)
         self.nodes.append(new)
-        for old_value, value in zip(node.outputs, new.outputs, strict=True):
-            self.replace(old_value, value)
+        self._replaced.update(zip(node.outputs, new.outputs, strict=True))
         return new
 
-    def finish(self, keep: Callable[[Node], bool] | None = None) -> Graph:
-        """The new graph."""
-        nodes = self.nodes if keep is None else [node for node in self.nodes if keep(node)]
-        outputs = [self[output] for output in self._graph.outputs]
-        return Graph(self._graph.name, self._inputs, nodes, outputs)
+    def finish(self, outputs: Sequence[Operand] | None = None) -> Graph:
+        """The new graph, with the outputs of the old one or with others."""
+        if outputs is None:
+            outputs = [self[output] for output in self._graph.outputs]
+        return Graph(self._graph.name, self._inputs, self.nodes, outputs)
 
 
 def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
-    """The graph with results of nodes replaced by inputs, wherever they are read."""
+    """A copy of the graph, with results of nodes replaced by inputs wherever they are read."""
     rewriter = Rewriter(graph)
     for node in graph.nodes:
         rewriter.copy(node)
@@ -182,33 +195,6 @@ def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
             if value in values:
                 rewriter.replace(value, rewriter[values[value]])
     return rewriter.finish()
-
-
-def structural_hash(graph: Graph) -> str:
-    """A hash that is equal for graphs with the same ops on the same operands, on any lines."""
-    numbers: dict[Value, int] = {value: i for i, value in enumerate(graph.inputs)}
-    digest = hashlib.sha256()
-
-    def note(*items: Any) -> None:
-        digest.update(repr(items).encode())
-
-    def operand_key(operand: Operand) -> Any:
-        return numbers[operand] if isinstance(operand, Value) else operand.key
-
-    note([aval_key(value.aval) for value in graph.inputs])
-    for node in graph.nodes:
-        params = sorted((name, param_key(value)) for name, value in node.params.items())
-        note(node.op.name, params, [operand_key(operand) for operand in node.operands])
-        for value in node.outputs:
-            numbers[value] = len(numbers)
-            note(aval_key(value.aval))
-    note([operand_key(output) for output in graph.outputs])
-    return digest.hexdigest()
-
-
-def aval_key(aval: Aval) -> tuple[Any, ...]:
-    """A key that distinguishes abstract values."""
-    return aval.shape, dtype_key(aval.dtype), aval.weak
 
 
 def dtype_key(dtype: np.dtype[Any]) -> str:
@@ -220,8 +206,6 @@ def param_key(value: Any) -> Any:
     """A hashable, comparable key for a parameter of an op."""
     if isinstance(value, np.ndarray):
         return "array", value.shape, dtype_key(value.dtype), value.tobytes()
-    if isinstance(value, Graph):
-        return "graph", structural_hash(value)
     if isinstance(value, list | tuple):
         return type(value).__name__, tuple(param_key(item) for item in value)
     if isinstance(value, dict):

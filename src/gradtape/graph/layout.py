@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,29 +96,39 @@ def reshaped_strides(
 ) -> Strides | None:
     """Strides of a reshaped view; None where NumPy has to copy.
 
-    Axes are matched in the shortest runs that hold as many elements before as after; the old axes
-    of a run must be nested in memory without gaps. Axes of size 1 do not matter.
+    The old axes of a run must be nested in memory without gaps. Axes of size 1 do not matter.
     """
-    old = [(n, step) for n, step in zip(shape, strides, strict=True) if n != 1]
-    new = [(axis, n) for axis, n in enumerate(into) if n != 1]
     result = [0] * len(into)
-    while old:
-        run, places = [old.pop(0)], [new.pop(0)]
-        before, after = run[0][0], places[0][1]
-        while before != after:
-            if before < after:
-                run.append(old.pop(0))
-                before *= run[-1][0]
-            else:
-                places.append(new.pop(0))
-                after *= places[-1][1]
-        if any(outer != n * inner for (_, outer), (n, inner) in itertools.pairwise(run)):
+    for old, new in matching_runs(shape, into):
+        if any(strides[a] != shape[b] * strides[b] for a, b in itertools.pairwise(old)):
             return None
-        step = run[-1][1]
-        for axis, n in reversed(places):
+        step = strides[old[-1]]
+        for axis in reversed(new):
             result[axis] = step
-            step *= n
+            step *= into[axis]
     return tuple(result)
+
+
+def matching_runs(
+    shape: Sequence[int], into: Sequence[int]
+) -> Iterator[tuple[list[int], list[int]]]:
+    """The axes before and after a reshape, in the shortest runs that hold as many elements.
+
+    Axes of size 1 are in no run. There are no axes of size 0.
+    """
+    before = [axis for axis, n in enumerate(shape) if n != 1]
+    after = [axis for axis, n in enumerate(into) if n != 1]
+    while before:
+        old, new = [before.pop(0)], [after.pop(0)]
+        left, right = shape[old[0]], into[new[0]]
+        while left != right:
+            if left < right:
+                old.append(before.pop(0))
+                left *= shape[old[-1]]
+            else:
+                new.append(after.pop(0))
+                right *= into[new[-1]]
+        yield old, new
 
 
 # ---- results of their own -----------------------------------------------------------------------

@@ -94,20 +94,13 @@ _COUNTED = Op(
 )
 
 
-class Truths:
+class Truths(set[Operand]):
     """The values of a trace that are Python's True or False in eager code, not NumPy's booleans."""
 
-    def __init__(self) -> None:
-        self._values: set[Operand] = set()
-
-    def add(self, value: Value) -> None:
-        """Note such a value."""
-        self._values.add(value)
-
-    def __contains__(self, operand: Operand) -> bool:
+    def __contains__(self, operand: object) -> bool:
         if isinstance(operand, Literal):
             return type(operand.value) is bool
-        return operand in self._values
+        return super().__contains__(operand)
 
     def counted(
         self, op: Op, operands: list[Operand], append: Callable[[Op, list[Operand]], Operand]
@@ -134,6 +127,6 @@ class Truths:
         return all(
             type(operand.value) in _PYTHON
             if isinstance(operand, Literal)
-            else operand.aval.weak or operand in self._values
+            else operand.aval.weak or operand in self
             for operand in operands
         )

@@ -12,24 +12,17 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.call import call_rewritten
-from gradtape.graph.ir import Graph, Literal, Value
+from gradtape.graph.ir import Graph, Value, value_of
 
 
 def replay(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of a graph for values of its inputs, in order."""
     values: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.nodes:
-        operands = [
-            operand.value if isinstance(operand, Literal) else values[operand]
-            for operand in node.operands
-        ]
+        operands = [value_of(operand, values) for operand in node.operands]
         out = call_rewritten(node.op, operands, node.params)
-        for value, result in zip(
-            node.outputs, out if node.op.outputs != 1 else (out,), strict=True
-        ):
+        for value, result in node.paired(out):
             # A result computed from Python numbers alone is a Python number.
             number = value.aval.weak and isinstance(result, np.generic)
             values[value] = result.item() if number else result
-    return [
-        output.value if isinstance(output, Literal) else values[output] for output in graph.outputs
-    ]
+    return [value_of(output, values) for output in graph.outputs]

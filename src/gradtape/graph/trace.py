@@ -8,8 +8,8 @@ sees the ops of the forward and the backward pass.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -288,7 +288,7 @@ class _Tracing(Scope):
         self._level.guards.append(Guard(array))
 
 
-class Trace:
+class Trace(NamedTuple):
     """A traced function: its graph, hidden inputs, and containers of results.
 
     Attributes:
@@ -298,17 +298,16 @@ class Trace:
         guards: Arrays whose elements decided the graph: it holds as long as they stay the same.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        captures: Sequence[Capture],
-        structure: tree.Structure,
-        guards: Sequence[Guard] = (),
-    ) -> None:
-        self.graph = graph
-        self.captures = tuple(captures)
-        self.structure = structure
-        self.guards = tuple(guards)
+    graph: Graph
+    captures: tuple[Capture, ...]
+    structure: tree.Structure
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def hidden(self) -> Iterator[tuple[Capture, Aval]]:
+        """The hidden inputs with their shapes and dtypes in the graph."""
+        inputs = self.graph.inputs[len(self.graph.inputs) - len(self.captures) :]
+        return zip(self.captures, [value.aval for value in inputs], strict=True)
 
 
 def is_truth(value: Any) -> bool:
@@ -363,7 +362,7 @@ def trace(
         level.active = False
     _settle(level)
     graph = Graph(name, [*inputs, *level.values], level.nodes, outputs)
-    return Trace(graph, level.captures, structure, level.guards)
+    return Trace(graph, tuple(level.captures), structure, tuple(level.guards))
 
 
 def _check_arguments(

@@ -11,8 +11,6 @@ rules) or returns `NotImplemented` (see `core.kernels`). `gt.explain_call` shows
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradtape.compiler.cpu.runtime import blocks, pool
 from gradtape.kernels.composed import Composed
 from gradtape.kernels.copies import Copies
@@ -29,6 +27,9 @@ class Kernels:
         strategies: The ways to do a task, in the order in which they are tried.
         pooled: Calls a NumPy function whose arrays get pooled memory: `(function, *args)`.
         tiled: The kernels compiled for tiles.
+        copied: Makes a C-contiguous copy of a large array that is not contiguous.
+        copy_into: Copies an array into one of the same shape and dtype; False to leave it to NumPy.
+        threads: Returns the number of threads to use.
     """
 
     def __init__(self) -> None:
@@ -36,16 +37,6 @@ class Kernels:
         tiles = Tiles(self.tiled)
         self.strategies = (Composed(), tiles, Parts(self.tiled, tiles), WholeArrays())
         self.pooled = blocks.pooled()
-        self._copies = Copies(self.tiled)
-
-    def copied(self, array: Any) -> Any:
-        """A C-contiguous copy of a large array that is not contiguous."""
-        return self._copies.in_order(array)
-
-    def copy_into(self, target: Any, source: Any) -> bool:
-        """Copy an array into one of the same shape and dtype; False to leave it to NumPy."""
-        return self._copies.into(target, source)
-
-    def threads(self) -> int:
-        """The number of threads to use."""
-        return pool.get_num_threads()
+        copies = Copies(self.tiled)
+        self.copied, self.copy_into = copies.in_order, copies.into
+        self.threads = pool.get_num_threads

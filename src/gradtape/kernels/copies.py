@@ -38,11 +38,7 @@ class Copies:
         Repeated elements (one number, a row, a column: the gradients of sums) are read once.
         """
         if self._native:
-            key = signature(array)
-            try:
-                tiled = self._calls[key]
-            except KeyError:
-                tiled = self._calls[key] = self._tiled(array)
+            tiled = self._calls.find(signature(array), self._tiled, array)
             if tiled is not None:
                 return tiled([array])[0]
         out = blocks.pooled()(np.empty, array.shape, array.dtype)
@@ -53,8 +49,6 @@ class Copies:
     def _tiled(self, array: Any) -> TileCall | None:
         source, tiling = _repeated(array)
         found = TileOperands.of([source], tiling, array.dtype)
-        if found is None:
-            return None
         tail = array.shape[len(tiling.batch) :]
 
         def function(tile: Any) -> Any:

@@ -15,7 +15,7 @@ from gradtape.core.op import Op
 from gradtape.kernels.tile_kernels import Bounded, TileCall, TileKernels, signature
 from gradtape.kernels.tiles import Tiles
 from gradtape.kernels.tiling import TileOperands, Tiling, rows_of_part
-from gradtape.ops.reduce import accumulated
+from gradtape.ops.reduce import accumulated, reduced_shape
 
 # A reduction over all axes first reduces rows of this many elements.
 _PART = 4096
@@ -40,7 +40,7 @@ class Parts:
         if not plain or type(x) is not np.ndarray or not x.flags.c_contiguous:
             return NotImplemented
         axes, ndim = params["axis"], x.ndim
-        shape = _left(x.shape, axes, params["keepdims"])
+        shape = reduced_shape(x.shape, axes, params["keepdims"])
         params = {**params, "axis": (1,), "keepdims": False}
         if len(axes) == ndim:
             return self._of_parts(op, x.reshape(-1), _PART, params, shape)
@@ -62,10 +62,7 @@ class Parts:
             return NotImplemented
         cut = x[: parts * rows].reshape(parts, rows, *x.shape[1:])
         key = (op, signature(cut), *params.items())
-        try:
-            tiled = self._calls[key]
-        except KeyError:
-            tiled = self._calls[key] = self._tiled(op, cut, params)
+        tiled = self._calls.find(key, self._tiled, op, cut, params)
         if tiled is None:
             return NotImplemented
         (made,) = tiled([cut])
@@ -81,18 +78,11 @@ class Parts:
             tiling = Tiling.of(op, parts.shape, params)
         else:
             tiling = Tiling.by_parts(len(parts), params)
-        found = None if tiling is None else TileOperands.of([parts], tiling, parts.dtype)
-        if tiling is None or found is None:
+        if tiling is None:
             return None
+        found = TileOperands.of([parts], tiling, parts.dtype)
 
         def function(tile: Any) -> Any:
             return call(op, [tile], params)
 
         return self._kernels.call(op, tuple(params.items()), function, found, tiling)
-
-
-def _left(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
-    """The shape after a reduction over some axes."""
-    if keepdims:
-        return tuple(1 if i in axes else size for i, size in enumerate(shape))
-    return tuple(size for i, size in enumerate(shape) if i not in axes)

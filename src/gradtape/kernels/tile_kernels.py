@@ -24,7 +24,7 @@ from gradtape.core.op import Op
 from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Graph, Value
 from gradtape.graph.passes.hopeful import UnsettledError
-from gradtape.graph.trace import trace
+from gradtape.graph.trace import Trace, trace
 from gradtape.kernels.tiling import TileOperands, Tiling
 from gradtape.locks import Once, guard
 
@@ -34,18 +34,39 @@ MOST_VARIANTS = 64
 _MOST_ENTRIES = 4096
 
 
+def trace_present(
+    function: Callable[..., Any], avals: Sequence[Aval], name: str
+) -> tuple[Trace | None, list[bool]]:
+    """Trace a function that returns a tensor, or a tuple of tensors and None.
+
+    Returns:
+        The trace, without results that are None; it is None if the function reads values. And
+        which results there are.
+    """
+    present: list[bool] = []
+
+    def results(*args: Any) -> Any:
+        out = function(*args)
+        out = out if isinstance(out, tuple) else (out,)
+        present[:] = [x is not None for x in out]
+        return tuple(x for x in out if x is not None)
+
+    try:
+        return trace(results, avals, name), present
+    except GradtapeError:
+        return None, present
+
+
 class TileKernel(NamedTuple):
     """A compiled function of tiles.
 
     Attributes:
-        program: Keeps the machine code; None if nothing is computed.
-        run: Its address.
+        code: The machine code; None if nothing is computed.
         reads: The positions of the arguments it reads.
         results: Per result: its dtype and the axes of a row; the argument it equals; or None.
     """
 
-    program: Program | None
-    run: int
+    code: CpuCode | None
     reads: tuple[int, ...]
     results: tuple[tuple[Any, tuple[int, ...]] | int | None, ...]
 
@@ -67,27 +88,16 @@ class TileKernel(NamedTuple):
             name: Its name.
             settling: Whether it settles 0·∞ in derivatives, or reports that it would have to.
         """
-        present: list[bool] = []
-
-        def results(*tiles: Any) -> Any:
-            out = function(*tiles)
-            out = out if isinstance(out, tuple) else (out,)
-            present[:] = [x is not None for x in out]
-            return tuple(x for x in out if x is not None)
-
-        try:
-            graph = trace(results, avals, name).graph
-        except GradtapeError:
-            return None  # a rule that reads values
-        if len(graph.inputs) != len(avals):
-            return None  # it reads arrays of its own
-        outputs = iter(graph.outputs)
+        traced, present = trace_present(function, avals, name)
+        if traced is None or traced.captures:
+            return None  # it reads values, or arrays of its own
+        graph, outputs = traced.graph, iter(traced.graph.outputs)
         slots = [next(outputs) if there else None for there in present]
         made = [x for x in slots if x is not None and x not in graph.inputs]
         if not all(isinstance(x, Value) and x.shape[:1] == (rows,) for x in made):
             return None
-        program: Program | None = None
-        run, reads = 0, tuple[int, ...]()
+        code: CpuCode | None = None
+        reads: tuple[int, ...] = ()
         if made:
             read = {operand for node in graph.nodes for operand in node.operands}
             reads = tuple(i for i, value in enumerate(graph.inputs) if value in read)
@@ -95,21 +105,16 @@ class TileKernel(NamedTuple):
             program = Program(Graph(name, inputs, graph.nodes, made), settling=settling)
             if program.native is None:
                 return None
-            run = _code_of(program).address
-        return cls(program, run, reads, tuple(_found(x, graph) for x in slots))
+            assert isinstance(program.native.code, CpuCode)
+            code = program.native.code
+        return cls(code, reads, tuple(_found(x, graph) for x in slots))
 
     def failed(self, status: int) -> None:
         """Raise the error for a nonzero status."""
         if status == UNSETTLED_STATUS:
             raise UnsettledError
-        assert self.program is not None
-        _code_of(self.program).failed(status)
-
-
-def _code_of(program: Program) -> CpuCode:
-    assert program.native is not None
-    assert isinstance(program.native.code, CpuCode)
-    return program.native.code
+        assert self.code is not None
+        self.code.failed(status)
 
 
 def _found(slot: Any, graph: Graph) -> tuple[Any, tuple[int, ...]] | int | None:
@@ -151,7 +156,8 @@ class TileCall:
             else:
                 self._results.append(None if how is None else (call.places[how], shape))
         made = len(self._empty)
-        self._loop = TileLoop(kernel.run, tiling.length, tiling.rows, row_bytes, made)
+        address = 0 if kernel.code is None else kernel.code.address
+        self._loop = TileLoop(address, tiling.length, tiling.rows, row_bytes, made)
 
     def __call__(self, operands: Sequence[Any]) -> list[Any]:
         """The results for raw values; None for nothing.
@@ -182,10 +188,17 @@ class Bounded(dict[Hashable, Any]):
     Another thread may empty it at any time: an item that was just put in may be gone.
     """
 
-    def __setitem__(self, key: Hashable, value: Any) -> None:
-        if len(self) >= _MOST_ENTRIES:
-            self.clear()
-        super().__setitem__(key, value)
+    def find(self, key: Hashable, make: Callable[..., Any], *args: Any) -> Any:
+        """The value of a key, `make(*args)` at first; None for a key that cannot be hashed."""
+        try:
+            return self[key]
+        except KeyError:
+            if len(self) >= _MOST_ENTRIES:
+                self.clear()
+            made = self[key] = make(*args)
+            return made
+        except TypeError:
+            return None
 
 
 class Variants:
@@ -201,9 +214,15 @@ class Variants:
         self._counts: dict[Op, int] = {}
 
     def find(self, op: Op, key: Hashable, make: Callable[[], Any], most: int) -> Any:
-        """The code for a key, made if necessary; None if the op has `most` others already."""
-        if key in self.made:  # nothing is ever removed
-            return self.made[key]
+        """The code for a key, made if necessary.
+
+        None if the key cannot be hashed, or if the op has `most` others already.
+        """
+        try:
+            if key in self.made:  # nothing is ever removed
+                return self.made[key]
+        except TypeError:
+            return None
         if self._counts.get(op, 0) >= most:
             return None
 
@@ -215,18 +234,15 @@ class Variants:
         return self._variants.find(key, counted)
 
 
-class TileKernels:
+class TileKernels(Variants):
     """The kernels of tiles of this process."""
-
-    def __init__(self) -> None:
-        self.kernels = Variants()
 
     def call(
         self,
         op: Op,
         key: tuple[Hashable, ...],
         function: Callable[..., Any],
-        call: TileOperands,
+        call: TileOperands | None,
         tiling: Tiling,
         shapes: Sequence[Any] = (None,),
         *,
@@ -238,11 +254,13 @@ class TileKernels:
             op: The op it belongs to.
             key: Anything else that the function depends on.
             function: Takes tensors; returns one, or a tuple of tensors and None.
-            call: The operands.
+            call: The operands; None if kernels do not take them.
             tiling: How they are cut.
             shapes: The shapes of the results; None for the one a result has by itself.
             settling: Whether to settle 0·∞ in derivatives; otherwise the call raises if needed.
         """
+        if call is None:
+            return None
 
         def spread(*tiles: Any) -> Any:
             return function(*call.spread(tiles, tiling))
@@ -251,7 +269,7 @@ class TileKernels:
             return TileKernel.of(spread, call.avals(tiling), tiling.rows, op.name, settling)
 
         key = (op, tiling.rows, call.kinds, settling, *key)
-        kernel = self.kernels.find(op, key, make, MOST_VARIANTS)
+        kernel = self.find(op, key, make, MOST_VARIANTS)
         return None if kernel is None else TileCall(kernel, call, tiling, shapes)
 
 
@@ -274,8 +292,3 @@ def constant_of(op: Op, operands: Sequence[Any]) -> float | None:
     if type(last) in (int, float) and isinstance(op.lower, Pointwise) and last in op.lower.numbers:
         return last  # type: ignore[no-any-return]
     return None
-
-
-def in_line(operands: Sequence[Any], ndim: int) -> bool:
-    """Whether the operands of an op along an axis have equally many axes, so that rows match."""
-    return all(len(getattr(x, "shape", ())) == ndim for x in operands)

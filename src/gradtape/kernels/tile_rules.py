@@ -23,10 +23,9 @@ from gradtape.kernels.tile_kernels import (
     TileCall,
     TileKernels,
     constant_of,
-    in_line,
     signature,
 )
-from gradtape.kernels.tiling import WITH_ROWS, TileOperands, Tiling, rows_of_part
+from gradtape.kernels.tiling import WITH_ROWS, TileOperands, Tiling, rows_of_part, tiling_of
 from gradtape.ops.shape import reshape
 
 
@@ -50,17 +49,21 @@ class _Rules(NamedTuple):
     """The rules of an op, applied to tiles, or rows, of the values they read.
 
     Attributes:
+        op: The op.
         rules: One per input.
         constant: A number compiled into the code in place of the last input; None for none.
         tiling: How arrays are cut.
         unread: For cotangent, result and each input: an `Aval` if only the shape is known, None if
             it is missing, `...` if it is read.
+        settling: Whether to settle 0·∞, or report that it would have to be.
     """
 
+    op: Op
     rules: Sequence[Callable[..., Any]]
     constant: float | None
     tiling: Tiling
     unread: tuple[Any, ...]
+    settling: bool
 
     def __call__(self, wanted: Sequence[bool], tiles: Sequence[Any], rows: int) -> tuple[Any, ...]:
         """The results of the wanted rules for a number of rows of the values they read."""
@@ -102,37 +105,23 @@ class TiledRules:
         first time for arrays of these shapes, like compiled functions.
         """
         op, values, params, wanted = task
-        assert wanted is not None
         constant = constant_of(op, values)
         key = (op, wanted, constant, *map(signature, values), *params.items())
-        try:
-            pull = self._pulls[key]
-        except KeyError:
-            pull = self._pulls[key] = self._pull(op, wanted, values, params, constant)
-        except TypeError:  # a parameter that cannot be hashed
-            return NotImplemented
+        pull = self._pulls.find(key, self._pull, task, constant)
         if pull is None:
             return NotImplemented
         try:
-            return _pulled(pull, op, values, params)
+            return _pulled(pull, task)
         except UnsettledError:
-            pull = self._pull(op, wanted, values, params, constant, settling=True)
-        self._pulls[key] = pull
-        return NotImplemented if pull is None else _pulled(pull, op, values, params)
+            pull = self._pulls[key] = self._pull(task, constant, settling=True)
+        return NotImplemented if pull is None else _pulled(pull, task)
 
-    def _pull(
-        self,
-        op: Op,
-        wanted: tuple[bool, ...],
-        values: Sequence[Any],
-        params: dict[str, Any],
-        constant: float | None,
-        *,
-        settling: bool = False,
-    ) -> _Pull | None:
+    def _pull(self, task: Task, constant: float | None, *, settling: bool = False) -> _Pull | None:
         """How to apply the rules of an op; None to leave them to NumPy."""
+        op, values, params, wanted = task
+        assert wanted is not None
         ct, _out, *inputs = values
-        tiling = _tiling(op, ct, inputs, params)
+        tiling = tiling_of(op, inputs, params, ct.shape)
         if tiling is None:
             return None
         lined_up = [*values[:2], *map(tiling.lined_up, inputs)]
@@ -143,18 +132,15 @@ class TiledRules:
         alike = tiling.whole and all(getattr(x, "dtype", ct.dtype) == ct.dtype for x in inputs)
         unread = tuple(x if x is None or isinstance(x, Aval) else ... for x in lined_up)
         flat = op.careful_flat or op.flat_vjps
-        rules = _Rules(flat if alike else op.careful, constant, tiling, unread)
+        rules = _Rules(op, flat if alike else op.careful, constant, tiling, unread, settling)
         by_rows = tuple(
             want and (x is None or tiling.tail(getattr(x, "shape", ())) is not None)
             for want, x in zip(wanted, lined_up[2:], strict=True)
         )
         summed = tuple(want and not own for want, own in zip(wanted, by_rows, strict=True))
-        launch = sums = None
-        if any(by_rows):
-            launch = self._by_rows(op, rules, found, by_rows, inputs, settling)
+        launch = self._by_rows(rules, found, by_rows, inputs) if any(by_rows) else None
         summing = rules._replace(rules=op.careful)
-        if any(summed):
-            sums = self._sums(op, summing, found, summed, settling)
+        sums = self._sums(summing, found, summed) if any(summed) else None
         if launch is None and sums is None:
             return None
         left = [i for i, want in enumerate(by_rows) if want and launch is None]
@@ -163,26 +149,20 @@ class TiledRules:
         return _Pull(launch, sums, rest, tuple(left))
 
     def _by_rows(
-        self,
-        op: Op,
-        rules: _Rules,
-        found: TileOperands,
-        wanted: tuple[bool, ...],
-        inputs: Sequence[Any],
-        settling: bool,
+        self, rules: _Rules, found: TileOperands, wanted: tuple[bool, ...], inputs: Sequence[Any]
     ) -> TileCall | None:
         """The cotangents of inputs that have the rows of the result."""
-        tiling = rules.tiling
+        tiling, settling = rules.tiling, rules.settling
 
         def function(*tiles: Any) -> Any:
             return rules(wanted, tiles, tiling.rows)
 
         shapes = [getattr(x, "shape", None) for x in inputs]
         key = (wanted, *rules.key)
-        return self._kernels.call(op, key, function, found, tiling, shapes, settling=settling)
+        return self._kernels.call(rules.op, key, function, found, tiling, shapes, settling=settling)
 
     def _sums(
-        self, op: Op, rules: _Rules, found: TileOperands, wanted: tuple[bool, ...], settling: bool
+        self, rules: _Rules, found: TileOperands, wanted: tuple[bool, ...]
     ) -> TileCall | None:
         """The cotangents of inputs that all rows share, per part of the rows."""
         rows = _rows_of_part(rules.tiling, found)
@@ -203,16 +183,17 @@ class TiledRules:
             )
 
         key = ("sums", wanted, *rules.key)
-        shapes = [None] * len(wanted)
-        return self._kernels.call(op, key, function, cut, tiling, shapes, settling=settling)
+        shapes, settling = [None] * len(wanted), rules.settling
+        return self._kernels.call(rules.op, key, function, cut, tiling, shapes, settling=settling)
 
 
-def _pulled(pull: _Pull, op: Op, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+def _pulled(pull: _Pull, task: Task) -> list[Any]:
     """The cotangents of all inputs.
 
     Raises:
         UnsettledError: Something has to be settled, by other kernels.
     """
+    op, values, params, _ = task
     ct, out, *inputs = values
     results: list[Any] = [None] * len(inputs)
     if pull.by_rows is not None:
@@ -259,15 +240,6 @@ def _rest(
         return rules(wanted, read, rows)
 
     return rest
-
-
-def _tiling(op: Op, ct: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Tiling | None:
-    """How to cut the values that a rule reads; None to leave them whole."""
-    if op.kind == "elementwise":
-        shapes = [getattr(x, "shape", ()) for x in inputs if x is not None]
-        return Tiling.elementwise([ct.shape, *shapes], params)
-    shape = inputs[0].shape
-    return Tiling.of(op, shape, params) if in_line(inputs, len(shape)) else None
 
 
 def _has_rows(x: Any, tiling: Tiling) -> bool:

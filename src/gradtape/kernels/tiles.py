@@ -10,25 +10,20 @@ same bits each time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call
 from gradtape.core.kernels import Task
-from gradtape.core.op import Op
 from gradtape.kernels.tile_kernels import (
     Bounded,
     TileCall,
     TileKernels,
     constant_of,
-    in_line,
     signature,
 )
 from gradtape.kernels.tile_rules import TiledRules
-from gradtape.kernels.tiling import TileOperands, Tiling
+from gradtape.kernels.tiling import TileOperands, tiling_of
 
 
 class Tiles:
@@ -51,30 +46,18 @@ class Tiles:
         op, operands, params, _ = task
         constant = constant_of(op, operands)
         key = (op, constant, *map(signature, operands), *params.items())
-        try:
-            tiled = self._calls[key]
-        except KeyError:
-            tiled = self._calls[key] = self._tiled(op, operands, params, constant)
-        except TypeError:  # a parameter that cannot be hashed
-            return NotImplemented
+        tiled = self._calls.find(key, self._tiled, task, constant)
         return NotImplemented if tiled is None else tiled(operands)[0]
 
-    def _tiled(
-        self, op: Op, operands: Sequence[Any], params: dict[str, Any], constant: float | None
-    ) -> TileCall | None:
-        tiling: Tiling | None = None
-        if op.kind == "elementwise":
-            tiling = Tiling.elementwise([np.shape(x) for x in operands], params)
-        elif in_line(operands, np.ndim(operands[0])):
-            tiling = Tiling.of(op, np.shape(operands[0]), params)
+    def _tiled(self, task: Task, constant: float | None) -> TileCall | None:
+        op, operands, params, _ = task
+        tiling = tiling_of(op, operands, params)
         if tiling is None:
             return None
         if op.kind == "elementwise":
             operands = [tiling.lined_up(x) for x in operands]
         dtype = op.infer(*map(aval_of, operands), **tiling.params).dtype
         found = TileOperands.of(operands, tiling, dtype)
-        if found is None:
-            return None
 
         def function(*tiles: Any) -> Any:
             given = list(tiles) if constant is None else [*tiles[:-1], constant]

@@ -112,6 +112,18 @@ class Tiling(NamedTuple):
         return shape[n:] if len(shape) >= n and set(shape[:n]) <= {1} else None
 
 
+def tiling_of(
+    op: Op, operands: Sequence[Any], params: dict[str, Any], *results: tuple[int, ...]
+) -> Tiling | None:
+    """How to cut the operands of an op, and results of these shapes; None to leave them whole."""
+    shapes = [getattr(x, "shape", ()) for x in operands]
+    if op.kind == "elementwise":
+        return Tiling.elementwise([*results, *shapes], params)
+    # Rows match if the operands of an op along an axis have equally many axes.
+    in_line = all(len(shape) == len(shapes[0]) for shape in shapes)
+    return Tiling.of(op, shapes[0], params) if in_line else None
+
+
 # The kinds of operands that have a row for each row of the result.
 WITH_ROWS = ("rows", "spread")
 

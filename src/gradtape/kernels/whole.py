@@ -20,10 +20,11 @@ from gradtape.core.copies import copied
 from gradtape.core.kernels import Task, goes_by_parts
 from gradtape.core.op import BY_AXIS, Op
 from gradtape.core.promotion import NATIVE
-from gradtape.errors import GradtapeError
-from gradtape.graph.trace import trace
-from gradtape.kernels.tile_kernels import Variants
+from gradtape.kernels.tile_kernels import Variants, trace_present
 from gradtape.ops.shape import broadcast_to
+
+# Takes arrays; returns a tuple of arrays and None.
+Function = Callable[..., tuple[Any, ...]]
 
 # The most sizes to compile one op for: sizes that differ at each call are not worth it.
 _MOST_SIZES = 128
@@ -44,7 +45,7 @@ class _SizedProgram(NamedTuple):
 
     program: Program
     tables: list[Any]
-    present: tuple[bool, ...]
+    present: list[bool]
 
 
 class WholeArrays:
@@ -96,7 +97,7 @@ class WholeArrays:
         self,
         key: Hashable,
         op: Op,
-        function: Callable[..., tuple[Any, ...]],
+        function: Function,
         arrays: Sequence[Any],
         layout: _ChannelOrder,
     ) -> list[Any] | None:
@@ -107,10 +108,6 @@ class WholeArrays:
             return None
         avals = [layout.aval(x) for x in arrays]
         key = key, *((x.shape, aval.shape, x.dtype) for x, aval in zip(given, avals, strict=True))
-        try:
-            hash(key)
-        except TypeError:  # a parameter that cannot be hashed
-            return None
         compiled = self._programs.find(
             op,
             key,
@@ -172,29 +169,17 @@ class _ChannelOrder(NamedTuple):
 
 
 def _compiled(
-    function: Callable[..., tuple[Any, ...]],
-    given: Sequence[Any],
-    avals: Sequence[Aval],
-    name: str,
+    function: Function, given: Sequence[Any], avals: Sequence[Aval], name: str
 ) -> _SizedProgram | None:
     """A function of arrays as native code; None if not all of it has a native form."""
-    present: tuple[bool, ...] = ()
 
-    def results(*elements: Any) -> Any:
-        nonlocal present
-        out = function(
-            *(
-                x if x.shape == aval.shape else broadcast_to(x, aval.shape)
-                for x, aval in zip(elements, avals, strict=True)
-            )
-        )
-        present = tuple(x is not None for x in out)
-        return tuple(x for x in out if x is not None)
+    def of_elements(*elements: Any) -> Any:
+        pairs = zip(elements, avals, strict=True)
+        return function(*(x if x.shape == a.shape else broadcast_to(x, a.shape) for x, a in pairs))
 
-    try:
-        traced = trace(results, [aval_of(x) for x in given], name)
-    except GradtapeError:
-        return None  # it reads values
+    traced, present = trace_present(of_elements, [aval_of(x) for x in given], name)
+    if traced is None:
+        return None
     program = Program(traced.graph)
     if program.native is None:
         return None

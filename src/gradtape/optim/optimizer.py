@@ -6,7 +6,7 @@ A step gives a parameter a new array and never writes into the old one, which re
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Number
 from typing import Any, ClassVar
 
@@ -85,7 +85,8 @@ class Optimizer:
         self.rule = self.kind(lr=learning_rate(_plain(lr), self._name), **given)
         self._numbers = Numbers(self.rule, 1)
         self.params: list[Tensor] | None = None if params is None else self._checked(params)
-        self._states = _States()
+        # Kept for as long as the parameters live.
+        self._states: dict[int, tuple[weakref.ref[Tensor], State, tuple[int, ...]]] = {}
 
     def update(self, value: Any, gradient: Any, state: State) -> Any:
         """Return the new value of a parameter.
@@ -140,7 +141,7 @@ class Optimizer:
                     f"{self._name}: got a gradient of shape {ct.shape} for a parameter of shape "
                     f"{shape}; zero_grad() after changing the shape of a parameter"
                 )
-            work.append((param, value, ct, self._states.of(param, shape, self._name)))
+            work.append((param, value, ct, self._state_of(param, shape)))
         for param, value, ct, state in work:
             param.value = self.update(value, ct, state)
 
@@ -172,7 +173,7 @@ class Optimizer:
         return {
             f"{position}.{name}": np.array(value)
             for position, param in enumerate(self._meant(None, "state_dict"))
-            for name, value in self._states.of(param, param.shape, self._name).items()
+            for name, value in self._state_of(param, param.shape).items()
         }
 
     def load_state_dict(self, states: Mapping[str, Any]) -> None:
@@ -209,7 +210,7 @@ class Optimizer:
                     f"{self._name}: got no state '{place}.{missing[0]}', expected "
                     f"{sorted(rule.state_names)} of each parameter; is it another optimizer's?"
                 )
-        held = [self._states.of(param, param.shape, self._name) for param in params]
+        held = [self._state_of(param, param.shape) for param in params]
         for own, state in zip(held, loaded, strict=True):
             own.clear()
             own.update(state)
@@ -252,37 +253,20 @@ class Optimizer:
                 )
         return list({id(param): param for param in result}.values())
 
+    def _state_of(self, param: Tensor, shape: tuple[int, ...]) -> State:
+        """The state of a parameter; empty if it has none yet.
 
-class _States:
-    """The state of each parameter, for as long as the parameter lives.
-
-    Tensors compare element by element, so they are identified by `id`; the weak reference beside
-    the state removes it before another object can have that id.
-    """
-
-    def __init__(self) -> None:
-        self._entries: dict[int, tuple[weakref.ref[Tensor], State, tuple[int, ...]]] = {}
-
-    def of(self, param: Tensor, shape: tuple[int, ...], name: str) -> State:
-        """The state of a parameter; empty if it has none yet."""
-        entry = self._entries.get(id(param))
+        Tensors compare element by element, so they are identified by `id`; the weak reference
+        beside the state removes it before another object can have that id.
+        """
+        entry = self._states.get(id(param))
         if entry is None:
-            number = id(param)
-            forget = _forget(self._entries, number)
-            self._entries[number] = entry = (weakref.ref(param, forget), {}, shape)
+            number, states = id(param), self._states
+            reference = weakref.ref(param, lambda _: states.pop(number, None))
+            states[number] = entry = (reference, {}, shape)
         elif entry[2] != shape:
             raise ShapeError(
-                f"{name}: got a parameter of shape {shape}; at its first step it had shape "
+                f"{self._name}: got a parameter of shape {shape}; at its first step it had shape "
                 f"{entry[2]}; make a new optimizer"
             )
         return entry[1]
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-
-def _forget(entries: dict[int, Any], number: int) -> Callable[[object], None]:
-    def forget(_reference: object) -> None:
-        entries.pop(number, None)
-
-    return forget

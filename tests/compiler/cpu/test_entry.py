@@ -367,8 +367,8 @@ def test_an_error_that_is_set_already_comes_first(native):
             ArgumentError,
             "as an argument, expected it in a result",
         ),
-        ([], ResultLeaf(1), [(F8, ())], ArgumentError, "expected one of the 1 results"),
-        ([], NumberLeaf(int), [], ArgumentError, "expected a ResultLeaf or StaticLeaf"),
+        ([], ResultLeaf(1), [(F8, ())], ArgumentError, "ResultLeaf of one of 1 results"),
+        ([], NumberLeaf(int), [], ArgumentError, "expected a StaticLeaf, or"),
         ([], NONE, [(np.dtype(">f8"), (2,))], DTypeError, "native byte order"),
         ([], NONE, [(np.dtype(object), (2,))], DTypeError, "type of numbers"),
         ([], NONE, [(F8, (-1,))], ArgumentError, "expected sizes from 0"),
@@ -387,7 +387,6 @@ def test_specs_that_mean_nothing(args, result, results, error, message):
     [
         (lambda: ArrayLeaf(np.dtype(">f8"), ()), DTypeError),
         (lambda: ScalarLeaf(np.dtype("M8[s]")), DTypeError),
-        (lambda: NumberLeaf(complex), ArgumentError),
         (lambda: DictSpec((1,), (NONE,)), ArgumentError),
         (lambda: DictSpec(("a",), ()), ArgumentError),
         (lambda: DictSpec(("a", "a"), (NONE, NONE)), ArgumentError),

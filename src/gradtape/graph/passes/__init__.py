@@ -1,7 +1,7 @@
 """Passes: functions from a graph to an equivalent graph. One per file.
 
-- `fold`: computes nodes that depend on numbers only.
-- `simplify`: applies a table of rules (`rules`), each of which keeps every bit of the result.
+- `simplify`: computes nodes that depend on numbers only (`fold`), and applies a table of rules
+  (`rules`), each of which keeps every bit of the result.
 - `share`: computes repeated expressions once.
 - `dead`: drops nodes that nothing reads.
 - `hopeful`: leaves out what settles 0·∞, and watches what depends on it.

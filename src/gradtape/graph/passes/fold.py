@@ -15,7 +15,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.op import Op, op_of
-from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value
+from gradtape.graph.ir import Literal, Operand, Rewriter, Value
 from gradtape.graph.python_numbers import computed_exactly, is_of_integers
 from gradtape.ops.reduce import mean_over, sum_over
 from gradtape.ops.shape import broadcast_op
@@ -23,43 +23,15 @@ from gradtape.ops.shape import broadcast_op
 sum_op, mean_op = op_of(sum_over), op_of(mean_over)
 
 
-def fold(graph: Graph) -> Graph:
-    """The graph with everything that depends only on numbers computed.
-
-    Random numbers, and ops that raise an error, are left to the run.
-
-    >>> from gradtape.core.aval import aval_of
-    >>> from gradtape.graph.trace import trace
-    >>> fold(trace(lambda x: x * np.exp(np.ones_like(x)), [aval_of(np.ones(3))]).graph)
-    <graph function: 1 inputs, 3 nodes>
-    """
-    rewriter = Rewriter(graph)
-    for node in graph.nodes:
-        number = None
-        if len(node.outputs) == 1:
-            value = node.outputs[0]
-            number = folded(node.op, rewriter.operands(node), node.params, value.aval)
-        if number is None:
-            rewriter.copy(node)
-        else:
-            rewriter.replace(value, uniform(rewriter, number, value.aval, node.line))
-    return rewriter.finish()
-
-
 def number_of(operand: Operand) -> Any:
     """The number of a literal, or the one an array holds everywhere; None for others."""
     if isinstance(operand, Literal):
         return operand.value
-    literal = _uniform_literal(operand)
-    return None if literal is None else literal.value
-
-
-def _uniform_literal(value: Value) -> Literal | None:
-    node = value.node
+    node = operand.node
     if node is None or node.op is not broadcast_op:
         return None
     source = node.operands[0]
-    return source if isinstance(source, Literal) else None
+    return source.value if isinstance(source, Literal) else None
 
 
 def uniform(rewriter: Rewriter, number: Any, aval: Aval, line: str) -> Operand:
@@ -67,9 +39,7 @@ def uniform(rewriter: Rewriter, number: Any, aval: Aval, line: str) -> Operand:
     literal = Literal(number)
     if not aval.shape:
         return literal
-    node = Node(broadcast_op, (literal,), {"shape": aval.shape}, (aval,), line)
-    rewriter.nodes.append(node)
-    return node.outputs[0]
+    return rewriter.add(broadcast_op, (literal,), {"shape": aval.shape}, line, aval)
 
 
 # ---- evaluation ---------------------------------------------------------------------------------
@@ -93,8 +63,10 @@ def folded(op: Op, operands: Sequence[Operand], params: Mapping[str, Any], aval:
         number = _common(numbers, aval)
     elif op in (sum_op, mean_op):
         number = _summed(op, numbers[0], operands[0].aval, params["axis"], aval)
-    elif op.kind == "elementwise" or not (aval.shape or any(map(_is_array, operands))):
-        number = _evaluated(op, operands, params)
+    elif op.kind == "elementwise" or not (
+        aval.shape or any(isinstance(x, Value) for x in operands)
+    ):
+        number = _evaluated(op, operands, numbers, params)
     else:
         return None
     if number is None or Literal(number).aval != Aval((), aval.dtype, weak=aval.weak):
@@ -102,21 +74,17 @@ def folded(op: Op, operands: Sequence[Operand], params: Mapping[str, Any], aval:
     return number
 
 
-def _is_array(operand: Operand) -> bool:
-    return isinstance(operand, Value)
-
-
-def _evaluated(op: Op, operands: Sequence[Operand], params: Mapping[str, Any]) -> Any:
+def _evaluated(
+    op: Op, operands: Sequence[Operand], numbers: Sequence[Any], params: Mapping[str, Any]
+) -> Any:
     """The result of the op's forward; None if it raises: errors are raised when the graph runs."""
-    args = [
-        np.full((1,) * len(operand.shape), number_of(operand), operand.dtype)
-        if isinstance(operand, Value)
-        else operand.value
-        for operand in operands
-    ]
     try:
         if is_of_integers(op, operands):
-            return computed_exactly(op, [number_of(operand) for operand in operands])
+            return computed_exactly(op, numbers)
+        args = [
+            np.full((1,) * len(x.shape), number, x.dtype) if isinstance(x, Value) else number
+            for x, number in zip(operands, numbers, strict=True)
+        ]
         with np.errstate(all="ignore"):
             return np.asarray(op.evaluate(np, *args, **params)).reshape(())[()]
     except Exception:

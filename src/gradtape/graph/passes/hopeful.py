@@ -45,62 +45,44 @@ def hopeful(graph: Graph) -> Graph:
     """
     if not any(isinstance(node.op, Settling) for node in graph.nodes):
         return graph
-    return _Hopeful(graph).run()
+    rewriter = Rewriter(graph)
+    # Values of the new graph that would have been settled, or depend on such values.
+    unsettled: set[Operand] = set()
+    watched: dict[Operand, Value] = {}
 
+    def settled(value: Operand) -> Operand:
+        """A value that is known to be settled: the value itself, or a watch on it."""
+        if value not in unsettled:
+            return value
+        if value not in watched:
+            watched[value] = rewriter.add(_WATCHED, [value], {})
+        return watched[value]
 
-class _Hopeful:
-    """Builds the new graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._rewriter = Rewriter(graph)
-        # Values of the new graph that would have been settled, or depend on such values.
-        self._unsettled: set[Operand] = set()
-        self._watched: dict[Operand, Value] = {}
-
-    def run(self) -> Graph:
-        rewriter, unsettled = self._rewriter, self._unsettled
-        for node in self._graph.nodes:
-            if isinstance(node.op, Settling):
-                value = self._value(node)
-                rewriter.replace(node.outputs[0], value)
-                unsettled.add(value)
-                continue
-            operands = rewriter.operands(node)
-            if unsettled.isdisjoint(operands):
-                rewriter.copy(node)
-                continue
+    for node in graph.nodes:
+        operands = rewriter.operands(node)
+        if isinstance(node.op, Settling):
+            value = _unsettled(node, rewriter)
+            rewriter.replace(node.outputs[0], value)
+            unsettled.add(value)
+        elif unsettled.isdisjoint(operands):
+            rewriter.copy(node)
+        else:
             places = _places(node)
-            avals = [value.aval for value in node.outputs]
-            given = [x if i in places else self._settled(x) for i, x in enumerate(operands)]
-            new = Node(node.op, given, node.params, avals, node.line)
-            rewriter.nodes.append(new)
-            for old, value in zip(node.outputs, new.outputs, strict=True):
-                rewriter.replace(old, value)
+            given = [x if i in places else settled(x) for i, x in enumerate(operands)]
+            new = rewriter.copy(node, given)
             if not unsettled.isdisjoint(given):
                 unsettled.update(new.outputs)
-        outputs = [self._settled(rewriter[output]) for output in self._graph.outputs]
-        finished = rewriter.finish()
-        return Graph(finished.name, finished.inputs, rewriter.nodes, outputs)
+    return rewriter.finish([settled(rewriter[output]) for output in graph.outputs])
 
-    def _value(self, node: Node) -> Operand:
-        """The value a settling op would settle, in the shape and dtype of its result."""
-        value, aval = self._rewriter[node.operands[0]], node.outputs[0].aval
-        if value.aval.dtype != aval.dtype or value.aval.weak:
-            value = self._rewriter.add(astype_op, [value], {"dtype": aval.dtype}, node.line)
-        if value.shape != aval.shape:
-            to = {"shape": aval.shape}
-            value = self._rewriter.add(broadcast_op, [value], to, node.line)
-        return value
 
-    def _settled(self, value: Operand) -> Operand:
-        """A value that is known to be settled: the value itself, or a watch on it."""
-        if value not in self._unsettled:
-            return value
-        watched = self._watched.get(value)
-        if watched is None:
-            watched = self._watched[value] = self._rewriter.add(_WATCHED, [value], {})
-        return watched
+def _unsettled(node: Node, rewriter: Rewriter) -> Operand:
+    """The value a settling op would settle, in the shape and dtype of its result."""
+    value, aval = rewriter[node.operands[0]], node.outputs[0].aval
+    if value.aval.dtype != aval.dtype or value.aval.weak:
+        value = rewriter.add(astype_op, [value], {"dtype": aval.dtype}, node.line)
+    if value.shape != aval.shape:
+        value = rewriter.add(broadcast_op, [value], {"shape": aval.shape}, node.line)
+    return value
 
 
 def _places(node: Node) -> range | tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,31 +18,24 @@ from gradtape.ops.shape import broadcast_op
 Make = Callable[[Op, Sequence[Operand], Mapping[str, Any]], Operand]
 
 
-class Call:
+class Call(NamedTuple):
     """An op with its operands in the new graph, and methods to replace it by something else.
 
+    The methods that make a replacement return None if an operand they are given is None.
+
     Attributes:
+        make: Appends another call.
         op: The op that is called.
         operands: Its operands, already in their simplest form.
         params: Its parameters.
         aval: The abstract result. A replacement of the call must have the same.
     """
 
-    __slots__ = ("_make", "aval", "op", "operands", "params")
-
-    def __init__(
-        self,
-        make: Make,
-        op: Op,
-        operands: Sequence[Operand],
-        params: Mapping[str, Any],
-        aval: Aval,
-    ) -> None:
-        self._make = make
-        self.op = op
-        self.operands = tuple(operands)
-        self.params = params
-        self.aval = aval
+    make: Make
+    op: Op
+    operands: Sequence[Operand]
+    params: Mapping[str, Any]
+    aval: Aval
 
     # ---- looking at it ---------------------------------------------------------------------
 
@@ -73,19 +66,25 @@ class Call:
             if number is not None:
                 yield operand, number
 
+    def beside(self, wanted: int) -> Operand | None:
+        """For a commutative op with this number as one operand: the other operand; else None."""
+        return next((x for x, number in self.with_number() if number == wanted), None)
+
     # ---- putting something in its place ----------------------------------------------------
 
-    def call(self, op: Op, *operands: Operand, **params: Any) -> Operand:
+    def call(self, op: Op, *operands: Operand | None, **params: Any) -> Operand | None:
         """The result of another op."""
-        return self._make(op, operands, params)
+        return None if None in operands else self.make(op, operands, params)  # type: ignore[arg-type]
 
-    def everywhere(self, number: Any) -> Operand:
+    def everywhere(self, number: Any) -> Operand | None:
         """A number in the shape and dtype of the result."""
         literal = Literal(as_dtype(number, self.aval.dtype))
         return self.call(broadcast_op, literal, shape=self.aval.shape)
 
-    def cast(self, operand: Operand) -> Operand | None:
+    def cast(self, operand: Operand | None) -> Operand | None:
         """An operand in the dtype of the result, as NumPy's promotion casts it."""
+        if operand is None:
+            return None
         if operand.dtype == self.aval.dtype and operand.aval.weak == self.aval.weak:
             return operand
         if isinstance(operand, Literal):
@@ -102,15 +101,21 @@ class Call:
             return operand
         return self.call(broadcast_op, operand, shape=self.aval.shape)
 
-    def fit(self, operand: Operand) -> Operand | None:
+    def fit(self, operand: Operand | None) -> Operand | None:
         """An operand in the dtype and shape of the result: the result of an identity."""
         return self.spread(self.cast(operand))
 
 
-def made_by(operand: Operand, *ops: Op) -> Node | None:
+def made_by(operand: Operand | None, *ops: Op) -> Node | None:
     """The node that makes an operand, if its op is one of these."""
     node = operand.node if isinstance(operand, Value) else None
     return node if node is not None and node.op in ops else None
+
+
+def source(operand: Operand, op: Op) -> Operand | None:
+    """The first operand of the op that makes an operand, if it is this op."""
+    node = made_by(operand, op)
+    return None if node is None else node.operands[0]
 
 
 def same(one: Operand, other: Operand) -> bool:
@@ -121,5 +126,5 @@ def same(one: Operand, other: Operand) -> bool:
 
 
 def is_zero(number: Any) -> bool:
-    """Whether a number is 0, and not -0.0."""
-    return bool(number == 0) and not np.signbit(number)
+    """Whether something is the number 0, and not -0.0."""
+    return number is not None and bool(number == 0) and not np.signbit(number)

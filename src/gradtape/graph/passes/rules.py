@@ -16,8 +16,8 @@ import numpy as np
 from gradtape.core.op import Op, op_of
 from gradtape.graph.ir import Literal, Operand
 from gradtape.graph.passes.fold import as_dtype, number_of
-from gradtape.graph.passes.match import Call, is_zero, made_by, same
-from gradtape.graph.passes.rules_shape import SHAPE_RULES, Entry
+from gradtape.graph.passes.match import Call, is_zero, made_by, same, source
+from gradtape.graph.passes.rules_shape import SHAPE_RULES, Entry, unchanged_form
 from gradtape.ops.arithmetic import (
     add,
     divide,
@@ -86,45 +86,29 @@ _REAL = "biuf"  # kinds of dtypes; a product of complex numbers mixes their part
 
 
 def _plus_zero(call: Call) -> Operand | None:
-    if call.kind in _REAL:
-        for x, number in call.with_number():
-            if number == 0 and (call.kind != "f" or np.signbit(number)):
-                return call.fit(x)
-    return None
+    zeros = (x for x, n in call.with_number() if n == 0 and (call.kind != "f" or np.signbit(n)))
+    return call.fit(next(zeros, None)) if call.kind in _REAL else None
 
 
 def _minus_zero(call: Call) -> Operand | None:
-    number = call.number(call.y)
-    fits = number is not None and call.kind in _REAL and is_zero(number)
-    return call.fit(call.x) if fits else None
+    return call.fit(call.x) if call.kind in _REAL and is_zero(call.number(call.y)) else None
 
 
 def _times_one(call: Call) -> Operand | None:
-    if call.kind in _REAL:
-        for x, number in call.with_number():
-            if number == 1:
-                return call.fit(x)
-    return None
+    return call.fit(call.beside(1)) if call.kind in _REAL else None
 
 
 def _times_minus_one(call: Call) -> Operand | None:
-    if call.kind in "if":
-        for x, number in call.with_number():
-            if number == -1:
-                x_cast = call.cast(x)
-                return None if x_cast is None else call.spread(call.call(negative_op, x_cast))
-    return None
+    x = call.cast(call.beside(-1)) if call.kind in "if" else None
+    return call.spread(call.call(negative_op, x))
 
 
 def _integer_times_zero(call: Call) -> Operand | None:
-    if call.kind in "biu" and any(number == 0 for _, number in call.with_number()):
-        return call.everywhere(0)
-    return None
+    return call.everywhere(0) if call.kind in "biu" and call.beside(0) is not None else None
 
 
 def _over_one(call: Call) -> Operand | None:
-    number = call.number(call.y)
-    return call.fit(call.x) if call.kind == "f" and number == 1 else None
+    return call.fit(call.x) if call.kind == "f" and call.number(call.y) == 1 else None
 
 
 def _over_power_of_two(call: Call) -> Operand | None:
@@ -166,35 +150,25 @@ def _negated(call: Call, operand: Operand) -> Operand | None:
     It cannot for integers that are promoted (the smallest one is its own negative), nor for a real
     number that becomes complex (-0.0 would be added to the imaginary part, not 0.0).
     """
-    node = made_by(operand, negative_op)
-    if node is None:
+    x = source(operand, negative_op)
+    if x is None:
         return None
-    x = node.operands[0]
     same_dtype = x.dtype == call.aval.dtype
     return x if same_dtype or (x.dtype.kind == "f" and call.kind == "f") else None
 
 
 def _plus_negative(call: Call) -> Operand | None:
-    for a, b in ((call.x, call.y), (call.y, call.x)):
-        negated = _negated(call, b)
-        if negated is not None:
-            return call.call(subtract_op, a, negated)
-    return None
+    x, y = call.operands
+    first = call.call(subtract_op, x, _negated(call, y))
+    return first or call.call(subtract_op, y, _negated(call, x))
 
 
 def _minus_negative(call: Call) -> Operand | None:
-    negated = _negated(call, call.y)
-    return None if negated is None else call.call(add_op, call.x, negated)
+    return call.call(add_op, call.x, _negated(call, call.y))
 
 
-def _twice(op: Op) -> Callable[[Call], Operand | None]:
-    """The rule for an op that undoes itself."""
-
-    def apply(call: Call) -> Operand | None:
-        node = made_by(call.x, op)
-        return None if node is None else node.operands[0]
-
-    return apply
+def _twice(call: Call) -> Operand | None:
+    return source(call.x, call.op)
 
 
 def _of_real(call: Call) -> Operand | None:
@@ -232,9 +206,7 @@ def _inverted(op: Op, operands: Sequence[Operand], shape: tuple[int, ...]) -> Op
     x = operands[0]
     if op in _XOR:
         truths = [number_of(operand) for operand in operands]
-        places = [
-            i for i, truth in enumerate(truths) if isinstance(truth, bool | np.bool) and truth
-        ]
+        places = [i for i, is_true in enumerate(truths) if is_true is True or is_true is np.True_]
         if not places:
             return None
         x = operands[1 - places[0]]
@@ -243,20 +215,19 @@ def _inverted(op: Op, operands: Sequence[Operand], shape: tuple[int, ...]) -> Op
     return x if x.dtype == np.bool and x.shape == shape else None
 
 
-def _opposite(operand: Operand) -> Operand | None:
+def _opposite(operand: Operand | None) -> Operand | None:
     """The y of an operand that is "not y"."""
     node = made_by(operand, *_INVERSIONS)
-    return None if node is None else _inverted(node.op, node.operands, operand.shape)
+    return None if node is None else _inverted(node.op, node.operands, node.outputs[0].shape)
 
 
 def _not_not(call: Call) -> Operand | None:
-    y = _inverted(call.op, call.operands, call.aval.shape)
-    return None if y is None else _opposite(y)
+    return _opposite(_inverted(call.op, call.operands, call.aval.shape))
 
 
 def _not_equal(call: Call) -> Operand | None:
     y = _inverted(call.op, call.operands, call.aval.shape)
-    node = None if y is None else made_by(y, equal_op, not_equal_op)
+    node = made_by(y, equal_op, not_equal_op)
     if node is None:
         return None
     return call.call(not_equal_op if node.op is equal_op else equal_op, *node.operands)
@@ -305,8 +276,7 @@ def _where_known(call: Call) -> Operand | None:
 
 def _where_not(call: Call) -> Operand | None:
     condition, x, y = call.operands
-    opposite = _opposite(condition)
-    return None if opposite is None else call.call(where_op, opposite, y, x)
+    return call.call(where_op, _opposite(condition), y, x)
 
 
 def _mask_known(call: Call) -> Operand | None:
@@ -317,9 +287,7 @@ def _mask_known(call: Call) -> Operand | None:
 
 
 def _mask_zero(call: Call) -> Operand | None:
-    number = call.number(call.x)
-    known = number is not None and call.kind != "c" and is_zero(number)
-    return call.everywhere(0) if known else None
+    return call.everywhere(0) if call.kind != "c" and is_zero(call.number(call.x)) else None
 
 
 def _mask_mask(call: Call) -> Operand | None:
@@ -330,10 +298,6 @@ def _mask_mask(call: Call) -> Operand | None:
 # ---- casts --------------------------------------------------------------------------------------
 
 
-def _cast_to_same(call: Call) -> Operand | None:
-    return call.x if call.x.aval == call.aval else None
-
-
 def _lossless(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
     """Whether every number of a real dtype can be represented in the other."""
     if dtype.kind in "iu" and to.kind == "f":
@@ -342,11 +306,8 @@ def _lossless(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
 
 
 def _cast_cast(call: Call) -> Operand | None:
-    node = made_by(call.x, astype_op)
-    if node is None:
-        return None
-    x, between = node.operands[0], call.x.dtype
-    if x.aval.weak or call.kind not in _REAL or not _lossless(x.dtype, between):
+    x, between = source(call.x, astype_op), call.x.dtype
+    if x is None or x.aval.weak or call.kind not in _REAL or not _lossless(x.dtype, between):
         return None
     if x.dtype != call.aval.dtype and between.kind == "f" and call.kind in "iu":
         return None  # the result for a float outside the range of an integer depends on both dtypes
@@ -374,17 +335,12 @@ _RULES: tuple[Entry, ...] = (
     ("x ** 1", (power_op,), _first_power, "exact"),
     ("x ** 2", (power_op,), _square, "rounded once, as NumPy does for arrays"),
     ("x ** 3", (power_op,), _cube, "what the op itself computes"),
-    ("-(-x)", (negative_op,), _twice(negative_op), "the sign bit flips twice"),
+    ("-(-x)", (negative_op,), _twice, "the sign bit flips twice"),
     ("a + (-b)", (add_op,), _plus_negative, "that is what a - b means"),
     ("a - (-b)", (subtract_op,), _minus_negative, "that is what a + b means"),
-    (
-        "identity",
-        (copy_op, positive_op, stop_gradient_op),
-        _unchanged,
-        "values are never written to",
-    ),
+    ("identity", (copy_op, positive_op, stop_gradient_op), _unchanged, "values stay as they are"),
     ("conj of real", (conj_op,), _of_real, "no imaginary part"),
-    ("conj of conj", (conj_op,), _twice(conj_op), "the sign bit flips twice"),
+    ("conj of conj", (conj_op,), _twice, "the sign bit flips twice"),
     ("max(x, x)", (fmax_op, fmin_op, maximum_op, minimum_op), _the_same_twice, "also NaN and -0.0"),
     ("not not x", _INVERSIONS, _not_not, "of booleans"),
     ("not x == y", _INVERSIONS, _not_equal, "NaN is unequal to all; < and >= do not exclude it"),
@@ -398,7 +354,7 @@ _RULES: tuple[Entry, ...] = (
     ("mask(0, c)", (mask_op,), _mask_zero, "0 either way; -0.0 would become 0.0"),
     ("mask(mask(x, c), c)", (mask_op,), _mask_mask, "zeros already where c is false"),
     ("number for array", _ANY_FORM, _number_for_array, "broadcasting repeats it as well"),
-    ("astype of the same", (astype_op,), _cast_to_same, "nothing to convert"),
+    ("astype of the same", (astype_op,), unchanged_form, "nothing to convert"),
     ("astype of astype", (astype_op,), _cast_cast, "if the first one loses nothing"),
 )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gradtape.core.op import Op, op_of
 from gradtape.graph.ir import Literal, Operand
-from gradtape.graph.passes.match import Call, made_by
+from gradtape.graph.passes.match import Call, made_by, source
 from gradtape.ops.arithmetic import add
 from gradtape.ops.assign import assign
 from gradtape.ops.index import getitem_basic, put
@@ -29,7 +29,8 @@ max_op, mean_op, min_op, spread_op, sum_op = map(
 Entry = tuple[str, Sequence[Op], Callable[[Call], Operand | None], str]
 
 
-def _same_shape(call: Call) -> Operand | None:
+def unchanged_form(call: Call) -> Operand | None:
+    """The operand of an op to a shape or dtype that it has already."""
     return call.x if call.x.aval == call.aval else None
 
 
@@ -44,8 +45,7 @@ def _reshaped(call: Call, operand: Operand | None) -> Operand | None:
 
 
 def _reshape_reshape(call: Call) -> Operand | None:
-    node = made_by(call.x, reshape_op)
-    return None if node is None else _reshaped(call, node.operands[0])
+    return _reshaped(call, source(call.x, reshape_op))
 
 
 def _transpose_transpose(call: Call) -> Operand | None:
@@ -63,10 +63,7 @@ def _transpose_of_ones(call: Call) -> Operand | None:
 
 
 def _broadcast_broadcast(call: Call) -> Operand | None:
-    node = made_by(call.x, broadcast_op)
-    if node is None:
-        return None
-    return call.call(broadcast_op, node.operands[0], shape=call.aval.shape)
+    return call.call(broadcast_op, source(call.x, broadcast_op), shape=call.aval.shape)
 
 
 def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -75,10 +72,9 @@ def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _broadcast_reshape(call: Call) -> Operand | None:
-    node = made_by(call.x, reshape_op)
-    if node is None:
+    x = source(call.x, reshape_op)
+    if x is None:
         return None
-    x = node.operands[0]
     grown = _without_leading_ones(x.shape) == _without_leading_ones(call.x.shape)
     if not grown or len(x.shape) > len(call.aval.shape):
         return None
@@ -141,31 +137,29 @@ def _flip_of_ones(call: Call) -> Operand | None:
     return call.x if all(call.x.shape[axis] <= 1 for axis in call.params["axis"]) else None
 
 
-def _of_one_element(call: Call) -> bool:
-    return all(call.x.shape[axis] == 1 for axis in call.params["axis"])
+def _only_element(call: Call) -> Operand | None:
+    """The operand of a reduction in the dtype of the result, if it combines nothing."""
+    alone = all(call.x.shape[axis] == 1 for axis in call.params["axis"])
+    return call.cast(call.x) if alone and call.kind in "biuf" else None
 
 
 def _choice_of_one(call: Call) -> Operand | None:
-    if call.kind not in "biuf" or not _of_one_element(call):
-        return None
-    return _reshaped(call, call.cast(call.x))
+    return _reshaped(call, _only_element(call))
 
 
 def _sum_of_one(call: Call) -> Operand | None:
-    if call.kind not in "biuf" or not _of_one_element(call):
-        return None
-    x = call.cast(call.x)
-    if x is not None and call.kind == "f":
+    x = _only_element(call)
+    if call.kind == "f":
         x = call.call(add_op, x, Literal(call.aval.dtype.type(0)))
     return _reshaped(call, x)
 
 
 SHAPE_RULES: tuple[Entry, ...] = (
-    ("reshape to the same", (reshape_op,), _same_shape, "no change"),
+    ("reshape to the same", (reshape_op,), unchanged_form, "no change"),
     ("reshape of reshape", (reshape_op,), _reshape_reshape, "the order of elements is the same"),
     ("transpose of transpose", (transpose_op,), _transpose_transpose, "permutations compose"),
     ("transpose of ones", (transpose_op,), _transpose_of_ones, "axes of size 1 have one place"),
-    ("broadcast to the same", (broadcast_op,), _same_shape, "no change"),
+    ("broadcast to the same", (broadcast_op,), unchanged_form, "no change"),
     ("broadcast of broadcast", (broadcast_op,), _broadcast_broadcast, "repeated by both"),
     ("broadcast of reshape", (broadcast_op,), _broadcast_reshape, "it adds axes in front itself"),
     ("spread of nothing", (spread_op,), _spread_of_nothing, "as many elements before and after"),

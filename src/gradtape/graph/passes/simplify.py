@@ -12,7 +12,7 @@ from typing import Any
 
 from gradtape.core.aval import Aval
 from gradtape.core.op import Op
-from gradtape.graph.ir import Graph, Node, Operand, Rewriter
+from gradtape.graph.ir import Graph, Operand, Rewriter
 from gradtape.graph.passes.fold import folded, uniform
 from gradtape.graph.passes.match import Call
 from gradtape.graph.passes.rules import RULES, Rule
@@ -32,7 +32,34 @@ def simplify(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
     >>> dead(simplify(traced.graph))
     <graph function: 1 inputs, 1 nodes>
     """
-    return _Simplifier(graph, _BY_OP if rules is RULES else _by_op(rules)).run()
+    by_op = _BY_OP if rules is RULES else _by_op(rules)
+    rewriter, line = Rewriter(graph), ""
+
+    def simplest(
+        op: Op, operands: Sequence[Operand], params: Mapping[str, Any], aval: Aval
+    ) -> Operand:
+        number = folded(op, operands, params, aval)
+        if number is not None:
+            return uniform(rewriter, number, aval, line)
+        call = Call(make, op, operands, params, aval)
+        for rule in by_op.get(op, ()):
+            found = rule.apply(call)
+            if found is not None and found.aval == aval:
+                return found
+        return rewriter.add(op, operands, params, line, aval)
+
+    def make(op: Op, operands: Sequence[Operand], params: Mapping[str, Any]) -> Operand:
+        aval = op.infer(*(operand.aval for operand in operands), **params)
+        return simplest(op, operands, params, aval)
+
+    for node in graph.nodes:
+        line = node.line  # calls that rules make get the line of the call they replace
+        if node.op.outputs != 1:
+            rewriter.copy(node)
+        else:
+            value, operands = node.outputs[0], rewriter.operands(node)
+            rewriter.replace(value, simplest(node.op, operands, node.params, value.aval))
+    return rewriter.finish()
 
 
 def _by_op(rules: Sequence[Rule]) -> dict[Op, tuple[Rule, ...]]:
@@ -42,45 +69,3 @@ def _by_op(rules: Sequence[Rule]) -> dict[Op, tuple[Rule, ...]]:
 
 
 _BY_OP = _by_op(RULES)
-
-
-class _Simplifier:
-    """Builds the new graph."""
-
-    def __init__(self, graph: Graph, rules: Mapping[Op, Sequence[Rule]]) -> None:
-        self._graph = graph
-        self._rules = rules
-        self._rewriter = Rewriter(graph)
-        self._line = ""
-
-    def run(self) -> Graph:
-        for node in self._graph.nodes:
-            self._line = node.line
-            if node.op.outputs != 1:
-                self._rewriter.copy(node)
-                continue
-            value = node.outputs[0]
-            operands = self._rewriter.operands(node)
-            simplest = self._simplest(node.op, operands, node.params, value.aval)
-            self._rewriter.replace(value, simplest)
-        return self._rewriter.finish()
-
-    def _make(self, op: Op, operands: Sequence[Operand], params: Mapping[str, Any]) -> Operand:
-        """Add a call for a rule; it gets the line of the call it replaces."""
-        aval = op.infer(*(operand.aval for operand in operands), **params)
-        return self._simplest(op, operands, params, aval)
-
-    def _simplest(
-        self, op: Op, operands: Sequence[Operand], params: Mapping[str, Any], aval: Aval
-    ) -> Operand:
-        number = folded(op, operands, params, aval)
-        if number is not None:
-            return uniform(self._rewriter, number, aval, self._line)
-        call = Call(self._make, op, operands, params, aval)
-        for rule in self._rules.get(op, ()):
-            found = rule.apply(call)
-            if found is not None and found.aval == aval:
-                return found
-        node = Node(op, operands, params, (aval,), self._line)
-        self._rewriter.nodes.append(node)
-        return node.outputs[0]
