@@ -95,13 +95,16 @@ def check_fit(name: str, fits: bool, expected: str, *arrays: Any) -> None:
         raise ShapeError(f"{name}: got shape{plural} {shapes}, expected {expected}")
 
 
+_FOR_SPEED = ("check_finite", "lwork", "workers")
+
+
 def without_effect(name: str, options: dict[str, Any]) -> None:
     """Raise for options of SciPy, except those that have no effect on results.
 
     Arguments are never overwritten, and elements that are not finite give results that are not.
     """
-    given = {key: value for key, value in options.items() if value is not False}
-    refuse(name, {key: value for key, value in given.items() if key != "check_finite"})
+    given = {key: value for key, value in options.items() if key not in _FOR_SPEED}
+    refuse(name, {key: value for key, value in given.items() if value != 0})
 
 
 SINGULAR = "expected a matrix that can be inverted; add a small multiple of the identity"
