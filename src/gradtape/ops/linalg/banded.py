@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import added
-from gradtape.errors import ArgumentError, LinAlgError
+from gradtape.errors import LinAlgError
 from gradtape.ops.linalg.bands import (
     adjoint_bands,
     diagonals_of_product,
@@ -166,15 +166,11 @@ def cho_solve_banded(cb_and_lower: tuple[ArrayLike, bool], b: ArrayLike, /, **ot
     array([0., 1.])
     """
     without_effect("cho_solve_banded", others)
-    if len(cb_and_lower) != 2:
-        raise ArgumentError(
-            f"cho_solve_banded: got {len(cb_and_lower)} things, expected a pair of the factor and "
-            "whether it is the lower one"
-        )
-    factor = bands_of("cho_solve_banded", cb_and_lower[0])
+    factor, in_lower = cb_and_lower
+    factor = bands_of("cho_solve_banded", factor)
     width = factor.shape[-2] - 1
-    turned = adjoint_bands(factor, 0 if cb_and_lower[1] else width)
-    below, beyond = (factor, turned) if cb_and_lower[1] else (turned, factor)
+    turned = adjoint_bands(factor, 0 if in_lower else width)
+    below, beyond = (factor, turned) if in_lower else (turned, factor)
 
     def solve(b: Any) -> Any:
         half = banded(below, b, lower=width, upper=0, definite=False)

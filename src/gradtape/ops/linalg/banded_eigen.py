@@ -73,8 +73,7 @@ def eig_banded(
     >>> gt.linalg.eig_banded(np.array([[0.0, 1.0], [2.0, 2.0]])).eigenvalues
     array([1., 3.])
     """
-    max_ev = others.pop("max_ev", 0)
-    without_effect("eig_banded", {**others, "max_ev": max_ev or None})
+    without_effect("eig_banded", others)
     subset = _chosen("eig_banded", select, select_range)
     bands = bands_of("eig_banded", a_band)
     matrix = dense(hermitian_bands(bands, bool(lower)), bands.shape[-2] - 1)

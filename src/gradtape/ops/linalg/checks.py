@@ -91,15 +91,14 @@ def verified(x: Any, test: Test) -> Any:
 # ---- derivatives that have none themselves ------------------------------------------------------
 
 
-def _once_vjp(ct: Any, _out: Any, _x: Any, smooth: Any, message: str) -> Any:
-    return require(ct, smooth, message)
-
-
 # The identity; its derivative is required to exist
 _once = general(
     "once_differentiable",
     lambda xp, x, smooth, message: x,
-    vjps=(_once_vjp, Zero("truth values are piecewise constant")),
+    vjps=(
+        lambda ct, _out, _x, smooth, message: require(ct, smooth, message),
+        Zero("truth values are piecewise constant"),
+    ),
     self_adjoint=True,
     lower=Elements(lambda i, x, smooth, message: x(*i)),
 )

@@ -95,13 +95,16 @@ def check_fit(name: str, fits: bool, expected: str, *arrays: Any) -> None:
         raise ShapeError(f"{name}: got shape{plural} {shapes}, expected {expected}")
 
 
+_FOR_SPEED = ("check_finite", "lwork", "workers")
+
+
 def without_effect(name: str, options: dict[str, Any]) -> None:
     """Raise for options of SciPy, except those that have no effect on results.
 
     Arguments are never overwritten, and elements that are not finite give results that are not.
     """
     for option, value in options.items():
-        if option != "check_finite" and value is not None and value is not False:
+        if option not in _FOR_SPEED and value is not None and value is not False:
             raise UnsupportedError(
                 f"{name}: got {option}=, which gradtape does not take; leave it out"
             )

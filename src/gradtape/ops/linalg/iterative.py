@@ -82,34 +82,28 @@ def _forward(
     return over_stack(one, *(x.astype(dtype, copy=False) for x in (a, b, x0, m)))
 
 
-def _infer(
-    a: Aval, b: Aval, x0: Aval, m: Aval, method: str, options: Options, strict: bool
-) -> tuple[Aval, Aval]:
+def _infer(a: Aval, b: Aval, x0: Aval, m: Aval, **_how: Any) -> tuple[Aval, Aval]:
     stack = stack_of(a, b, x0, m)
     dtype = computed_in(a.dtype, b.dtype)
     return Aval((*stack, *b.shape[-2:]), dtype), Aval(stack, np.dtype(np.int64))
 
 
 def _vjp(
-    wanted: tuple[bool, ...], ct: Any, out: Any, a: Any, _b: Any, _x0: Any, m: Any,
-    method: str, options: Options, strict: bool,
-) -> Any:  # fmt: skip
-    back = _again(adjoint(a), ct[0], adjoint(m), method, options)
+    wanted: tuple[bool, ...], ct: Any, out: Any, a: Any, _b: Any, _x0: Any, m: Any, **how: Any
+) -> Any:
+    back = _again(adjoint(a), ct[0], adjoint(m), **how)
     return -(back @ adjoint(out[0])) if wanted[0] else None, back, None, None
 
 
-def _jvp(
-    tangents: Sequence[Any], out: Any, a: Any, _b: Any, _x0: Any, m: Any,
-    method: str, options: Options, strict: bool,
-) -> Any:  # fmt: skip
+def _jvp(tangents: Sequence[Any], out: Any, a: Any, _b: Any, _x0: Any, m: Any, **how: Any) -> Any:
     da, db, _, _ = tangents
     change = added(db, None if da is None else -(da @ out[0]))
     # The starting point and the preconditioner do not change the solution.
-    return (None if change is None else _again(a, change, m, method, options)), None
+    return (None if change is None else _again(a, change, m, **how)), None
 
 
-def _again(a: Any, b: Any, m: Any, method: str, options: Options) -> Any:
-    return iterated(a, b, 0 * b, m, method=method, options=options, strict=True)[0]
+def _again(a: Any, b: Any, m: Any, **how: Any) -> Any:
+    return iterated(a, b, 0 * b, m, **{**how, "strict": True})[0]
 
 
 # x = A⁻¹b: dx = A⁻¹(db − dA·x)

@@ -164,7 +164,7 @@ def pinvh(
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
-    without_effect("pinvh", {**others, "atol": atol or None})
+    without_effect("pinvh", {**others, "atol": atol})
     a = square("pinvh", inexact(a))
     a = a if lower else adjoint(a)
     cutoff = a.shape[-1] * float(np.finfo(a.dtype).eps) if rtol is None else float(rtol)

@@ -71,34 +71,21 @@ def _divided(x: Any, p: Any) -> Any:
     return 2.0 * (x @ balanced(p, np.eye(p.shape[-1], dtype=p.dtype) + 0.0 * p))
 
 
-def _known(x: Any) -> Any:
-    """The derivative, required to exist."""
-    finite = isfinite(sum_of(x, MATRIX, keepdims=True))
-    return require(x, finite, SINGULAR)
-
-
 def _unitary_vjp(ct: Any, out: Any, x: Any) -> Any:
     p = symmetric_part(adjoint(out) @ x)
     back = 2.0 * (out @ balanced(p, skew(adjoint(out) @ ct)))
     if out.shape[-2] > out.shape[-1]:
         back = back + _divided(outside(ct, out), p)
-    return _known(back)
+    return require(back, isfinite(sum_of(back, MATRIX, keepdims=True)), SINGULAR)
 
 
-def _unitary_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
-    p = symmetric_part(adjoint(out) @ x)
-    change = out @ balanced(p, 2.0 * skew(adjoint(out) @ tangents[0]))
-    if out.shape[-2] > out.shape[-1]:
-        change = change + _divided(outside(tangents[0], out), p)
-    return _known(change)
-
-
-# A = U·P with UᴴU = 1: Uᴴ·dU = X, skew, P·X + X·P = Uᴴ·dA − dAᴴ·U; out of its columns dU = dA·P⁻¹
+# A = U·P with UᴴU = 1: Uᴴ·dU = X, skew, P·X + X·P = Uᴴ·dA − dAᴴ·U; out of its columns
+# dU = dA·P⁻¹; a symmetric map
 _unitary = general(
     "polar",
     _unitary_forward,
     vjps=(_unitary_vjp,),
-    jvp=_unitary_jvp,
+    self_adjoint=True,
 )
 
 

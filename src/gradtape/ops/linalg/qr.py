@@ -9,8 +9,8 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
-from gradtape.errors import ArgumentError
 from gradtape.ops.cast import stop_gradient
+from gradtape.ops.checks import check_choice
 from gradtape.ops.diagonal import triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
@@ -36,13 +36,7 @@ NULL = depends(
     "which basis completes the columns of q in mode='complete'",
     "use mode='reduced', and projections such as 1 - q @ q.conj().T",
 )
-_MODES = {
-    "reduced": "reduced",
-    "economic": "reduced",
-    "complete": "complete",
-    "full": "complete",
-    "r": "r",
-}
+_OF_SCIPY = {"economic": "reduced", "full": "complete"}
 
 
 def _half_upper(x: Any) -> Any:
@@ -216,11 +210,8 @@ def qr(
     array([[5. , 2.2],
            [0. , 0.4]])
     """
-    if mode not in _MODES:
-        raise ArgumentError(
-            f"qr: got mode={mode!r}, expected 'reduced', 'complete' or 'r'; 'raw' is not supported"
-        )
-    mode, a = _MODES[mode], matrix_stack("qr", a)
+    mode, a = _OF_SCIPY.get(mode, mode), matrix_stack("qr", a)
+    check_choice("qr", ("reduced", "complete", "r"), mode=mode)
     order: tuple[Array, ...] = ()
     if pivoting:
         order = (_pivots(a),)

@@ -35,14 +35,16 @@ def _gain(out: Any, a: Any, b: Any, r: Any, discrete: bool) -> Any:
     return solve_stack(r + seen @ b, seen @ a) if discrete else solve_stack(r, seen)
 
 
+def _lyapunov(a: Any, q: Any, discrete: bool) -> Any:
+    """X = A·X·Aᴴ + Q, or A·X + X·Aᴴ + Q = 0."""
+    return discrete_lyapunov(a, q) if discrete else solve_continuous_lyapunov(a, -q)
+
+
 def _vjp(_wanted: Any, ct: Any, out: Any, a: Any, b: Any, _q: Any, r: Any, discrete: bool) -> Any:
     gain = _gain(out, a, b, r, discrete)
     loop = a - b @ gain
-    if discrete:
-        back, steered = discrete_lyapunov(loop, ct), out @ loop
-    else:
-        back, steered = solve_continuous_lyapunov(loop, -ct), out
-    by_matrix = steered @ (back + adjoint(back))
+    back = _lyapunov(loop, ct, discrete)
+    by_matrix = (out @ loop if discrete else out) @ (back + adjoint(back))
     return by_matrix, -(by_matrix @ adjoint(gain)), back, gain @ back @ adjoint(gain)
 
 
@@ -55,9 +57,7 @@ def _jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, _q: Any, r: Any, dis
     if moved is not None:
         half = adjoint(moved) @ (out @ loop if discrete else out)
         change = added(change, half + adjoint(half))
-    if discrete:
-        return discrete_lyapunov(adjoint(loop), change)
-    return solve_continuous_lyapunov(adjoint(loop), -change)
+    return _lyapunov(adjoint(loop), change, discrete)
 
 
 # AᴴX + XA − XB·K + Q = 0: Fᴴ·dX + dX·F = −(dQ + Kᴴ·dR·K + DᴴX + XD), with F = A − B·K and

@@ -57,7 +57,7 @@ def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Arra
     array([[1.8, 2.6],
            [0. , 5. ]])
     """
-    without_effect("rq", {key: value for key, value in others.items() if key != "lwork"})
+    without_effect("rq", others)
     check_choice("rq", ("full", "economic", "r"), mode=mode)
     a = matrix_stack("rq", a)
     # A copy: NumPy multiplies reversed views without BLAS, slowly and with other rounding.

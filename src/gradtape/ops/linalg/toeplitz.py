@@ -132,7 +132,7 @@ def matmul_toeplitz(
     ... )
     array([4., 3.])
     """
-    without_effect("matmul_toeplitz", {k: v for k, v in others.items() if k != "workers"})
+    without_effect("matmul_toeplitz", others)
     c, r = _column_and_row("matmul_toeplitz", c_or_cr)
     times = functools.partial(_times, c, r)
     if not c.shape[-2] or not r.shape[-2]:  # nothing to transform

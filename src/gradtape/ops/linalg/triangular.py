@@ -125,6 +125,5 @@ def solve_triangular(
 
 def divided_by_upper(x: Any, r: Any, *, by_adjoint: bool) -> Any:
     """X·R⁻¹ or X·R⁻ᴴ of an upper triangular R."""
-    if by_adjoint:
-        return adjoint(solve_triangular(r, adjoint(x), lower=False))
-    return adjoint(solve_triangular(adjoint(r), adjoint(x), lower=True))
+    turned = r if by_adjoint else adjoint(r)
+    return adjoint(solve_triangular(turned, adjoint(x), lower=not by_adjoint))

@@ -13,6 +13,7 @@ from gradtape.ops.arguments import as_array, as_shape
 from gradtape.ops.checks import check_axes, check_same_shape
 from gradtape.ops.gather import gather_leading
 from gradtape.ops.join import concatenate
+from gradtape.ops.linalg.common import check_fit
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.sparse.arrays import SparseArray, as_sparse, from_scipy, is_sparse
 from gradtape.ops.sparse.places import along_diagonal
@@ -262,11 +263,8 @@ def diags_array(
     data, places = [], []
     for row, k in zip(rows, offsets, strict=True):
         length = along_diagonal((m, n), k)
-        if len(row.shape) > 1 or row.shape not in ((), (1,), (length,)):
-            raise ShapeError(
-                f"diags_array: got a diagonal of shape {row.shape} for offset {k} of a matrix of "
-                f"shape {(m, n)}, expected ({length},)"
-            )
+        expected = f"({length},) for the diagonal {k} of a matrix of shape {(m, n)}"
+        check_fit("diags_array", row.shape in ((), (1,), (length,)), expected, row)
         data.append(broadcast_to(row, (length,)))
         places.append(np.arange(length)[:, None] + [max(-k, 0), max(k, 0)])
     row, col = np.concatenate(places).T

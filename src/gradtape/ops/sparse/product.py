@@ -94,17 +94,10 @@ def _sampled_forward(xp: Any, u: Any, v: Any, indices: Any, indptr: Any) -> Any:
 
 
 def _by_data(
-    ct: Any,
-    _out: Any,
-    _data: Any,
-    x: Any,
-    indices: Any,
-    indptr: Any,
-    transpose: bool,
-    **_shape: Any,
+    ct: Any, _out: Any, _data: Any, x: Any, *places: Any, shape: Shape, transpose: bool
 ) -> Any:
     pair = (conj_if_complex(x), ct) if transpose else (ct, conj_if_complex(x))
-    return unbroadcast(sampled(*pair, indices, indptr), _data.shape)
+    return unbroadcast(sampled(*pair, *places), _data.shape)
 
 
 def _by_dense(
