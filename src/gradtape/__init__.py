@@ -8,7 +8,6 @@ from gradtape import (
     config as _config,
     dtypes as dtypes,
     ops as ops,
-    optim as optim,
     random as random,
 )
 from gradtape.advice.public import (
@@ -332,6 +331,7 @@ if TYPE_CHECKING:
         linalg as linalg,
         ndimage as ndimage,
         nn as nn,
+        optim as optim,
         signal as signal,
         sparse as sparse,
         special as special,
@@ -361,7 +361,9 @@ if TYPE_CHECKING:
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
-_NAMESPACES = ("fft", "linalg", "ndimage", "nn", "signal", "sparse", "special", "stats", "testing")
+_NAMESPACES = (
+    "fft", "linalg", "ndimage", "nn", "optim", "signal", "sparse", "special", "stats", "testing",
+)  # fmt: skip
 _LAZY = {
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
