@@ -493,6 +493,7 @@ def composite(
     forward: Callable[..., Any] | None = None,
     vjp_all: Rule | None = None,
     jvp: Rule | None = None,
+    lower: Lowering | None = None,
     **options: Any,
 ) -> Callable[..., Any]:
     """Define an op that is a composition of other ops, with rules where it has better ones.
@@ -507,6 +508,7 @@ def composite(
         forward: `forward(xp, *arrays, **params)`, if the composition is too slow on arrays.
         vjp_all: A rule for all inputs at once, in place of `vjps`.
         jvp: A rule for tangents.
+        lower: Another lowering, if there is a faster forward as well.
         **options: As for `general`: infer, batch, kind, outputs.
     """
     return general(
@@ -515,7 +517,7 @@ def composite(
         vjps=vjps,
         vjp_all=None if vjps else vjp_all or _pulled_through(function),
         jvp=jvp or _pushed_through(function),
-        lower=forward and Composite(function),
+        lower=lower or (forward and Composite(function)),
         **options,
     )
 

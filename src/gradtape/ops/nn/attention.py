@@ -1,8 +1,9 @@
-"""Scaled dot-product attention: one op, with a rule of its own to second order."""
+"""Scaled dot-product attention: one op, with a rule of its own, and one for its cotangents."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.batching import in_front
 from gradtape.core.call import call
-from gradtape.core.define import added, general, unbroadcast
+from gradtape.core.define import composite, general, unbroadcast
 from gradtape.core.lowering import Composite, Elements
 from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
@@ -18,7 +19,6 @@ from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_between, check_broadcasts, common_shape
 from gradtape.ops.generator import Generator
-from gradtape.ops.like import zeros_like
 from gradtape.ops.matmul import matmul
 from gradtape.ops.nn.attention_blocks import BLOCK, attention_forward, pull_forward
 from gradtape.ops.nn.dropout import draw_kept
@@ -32,10 +32,6 @@ from gradtape.typing import Array, ArrayLike
 # ---- with all weights at once -------------------------------------------------------------------
 
 
-def _rowsum(x: Any) -> Any:
-    return sum_over(x, axis=(len(x.shape) - 1,), keepdims=True)
-
-
 # Which scores are of a query with a key up to its own place; the sizes alone decide it
 _up_to_own = general(
     "up_to_own",
@@ -45,14 +41,15 @@ _up_to_own = general(
 )
 
 
-class _Whole:
-    """All weights, as ops: for compiled functions of moderate sizes, and for second derivatives."""
+class _Weights:
+    """All weights P = softmax(S) with S = scale·q·kᵀ + mask, as ops.
 
-    def __init__(self, q: Any, k: Any, v: Any, others: Any, params: dict[str, Any]) -> None:
-        self.q, self.k, self.v = q, k, v
-        self.scale = params["scale"]
+    For compiled functions of moderate sizes, and for derivatives of higher order.
+    """
+
+    def __init__(self, q: Any, k: Any, others: Any, params: dict[str, Any]) -> None:
         self.mask = others[0] if params["masked"] else None
-        scores = matmul(q * self.scale, k.mT)
+        scores = matmul(q * params["scale"], k.mT)
         if params["causal"]:
             scores = where(_up_to_own(scores), scores, -math.inf)
         if self.mask is not None and self.mask.dtype == np.bool_:
@@ -68,107 +65,40 @@ class _Whole:
         """Apply dropout to weights, or to changes of them."""
         return x if self._factor is None else x * self._factor
 
-    def settled(self, change: Any) -> Any:
-        """The change of the weights for a change of the scores: a symmetric map."""
-        return self.p * (change - _rowsum(self.p * change))
 
-    def of_scores(self, q: Any, k: Any) -> Any:
-        """The change of the scores for changes of queries and keys; None stands for no change."""
-        by_q = None if q is None else matmul(q, self.k.mT)
-        total = added(by_q, None if k is None else matmul(self.q, k.mT))
-        return None if total is None else total * self.scale
+def _attended(q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
+    """The values that queries get: P·v."""
+    weights = _Weights(q, k, others, params)
+    return matmul(weights.dropped(weights.p), v)
 
 
-def _composition(q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
-    if math.prod(q.shape[:-1]) * k.shape[-2] > BLOCK:
-        raise UnsupportedError("attention: no native code for so many weights at once")
-    whole = _Whole(q, k, v, others, params)
-    return matmul(whole.dropped(whole.p), v)
+# With A = ct·vᵀ, the cotangent of the scores is P∘(A − Σ P∘A)
+def _pulled(ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
+    """The cotangents of q, k, v, and of a mask that is added."""
+    weights = _Weights(q, k, others, params)
+    p, mask, scale = weights.p, weights.mask, params["scale"]
+    a = weights.dropped(matmul(ct, v.mT))
+    by_scores = p * (a - sum_over(p * a, axis=(len(p.shape) - 1,), keepdims=True))
+    given = (
+        matmul(by_scores, k) * scale,
+        matmul(by_scores.mT, q) * scale,
+        matmul(weights.dropped(p).mT, ct),
+    )
+    if mask is None or mask.dtype == np.bool_:
+        return given
+    return (*given, unbroadcast(by_scores, mask.shape))
 
 
-# O = P·v with P = softmax(S) and S = scale·q·kᵀ + mask: dP = P∘(dS − Σ P∘dS)
-def _jvp(tangents: Any, _out: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
-    whole = _Whole(q, k, v, others, params)
-    dq, dk, dv, *rest = tangents
-    change = added(whole.of_scores(dq, dk), rest[0] if params["masked"] else None)
-    by_scores = None if change is None else matmul(whole.dropped(whole.settled(change)), v)
-    return added(by_scores, None if dv is None else matmul(whole.dropped(whole.p), dv))
+def _native(function: Callable[..., Any], place: int) -> Composite:
+    """The native form of a function of all weights, with queries at a place among its arguments."""
 
+    def moderate(*arrays: Any, **params: Any) -> Any:
+        q, k = arrays[place : place + 2]
+        if math.prod(q.shape[:-1]) * k.shape[-2] > BLOCK:
+            raise UnsupportedError("attention: no native code for so many weights at once")
+        return function(*arrays, **params)
 
-def _vjp(
-    wanted: Any, ct: Any, _out: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any
-) -> Any:
-    pulled = _pull(ct, q, k, v, *others, **params)
-    return (*pulled, *(None,) * (len(wanted) - len(pulled)))
-
-
-# ---- the cotangents, and how they change --------------------------------------------------------
-
-
-class _Pulled(_Whole):
-    """The parts of the cotangents: A = ct·vᵀ, and the change of scores dS = P∘(A − Σ P∘A)."""
-
-    def __init__(
-        self, ct: Any, q: Any, k: Any, v: Any, others: Any, params: dict[str, Any]
-    ) -> None:
-        super().__init__(q, k, v, others, params)
-        self.ct = ct
-        self.a = self.dropped(matmul(ct, v.mT))
-        self.mean = _rowsum(self.p * self.a)
-        self.ds = self.p * (self.a - self.mean)
-
-
-def _results(whole: _Whole, by_scores: Any, dv: Any) -> tuple[Any, ...]:
-    """Cotangents of q, k, v, and of a mask that is added, from that of the scores."""
-    dq = matmul(by_scores, whole.k) * whole.scale
-    dk = matmul(by_scores.mT, whole.q) * whole.scale
-    if whole.mask is None or whole.mask.dtype == np.bool_:
-        return dq, dk, dv
-    return dq, dk, dv, unbroadcast(by_scores, whole.mask.shape)
-
-
-def _pull_composition(ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any) -> Any:
-    if math.prod(q.shape[:-1]) * k.shape[-2] > BLOCK:
-        raise UnsupportedError("attention: no native code for so many weights at once")
-    parts = _Pulled(ct, q, k, v, others, params)
-    return _results(parts, parts.ds, matmul(parts.dropped(parts.p).mT, ct))
-
-
-def _pull_jvp(
-    tangents: Any, _out: Any, ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any
-) -> Any:
-    pairs = zip(tangents, (ct, q, k, v), strict=False)
-    d_ct, dq, dk, dv = (zeros_like(x) if change is None else change for change, x in pairs)
-    parts = _Pulled(ct, q, k, v, others, params)
-    d_scores = added(parts.of_scores(dq, dk), tangents[4] if params["masked"] else None)
-    dp = parts.settled(d_scores)
-    da = parts.dropped(matmul(d_ct, v.mT) + matmul(ct, dv.mT))
-    # d(P∘(A − m)) with the mean m = Σ P∘A
-    change = dp * (parts.a - parts.mean) + parts.p * (da - _rowsum(dp * parts.a + parts.p * da))
-    of_v = matmul(parts.dropped(dp).mT, ct) + matmul(parts.dropped(parts.p).mT, d_ct)
-    of_q, of_k, *more = _results(parts, change, of_v)
-    of_q = of_q + matmul(parts.ds, dk) * parts.scale
-    return (of_q, of_k + matmul(parts.ds.mT, dq) * parts.scale, *more)
-
-
-def _pull_vjp(
-    wanted: Any, cts: Any, _out: Any, ct: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any
-) -> Any:
-    cq, ck, cv, *rest = cts
-    parts = _Pulled(ct, q, k, v, others, params)
-    # t: the cotangent of dS; w: the change of the weights if the scores changed by t.
-    t = parts.of_scores(cq, ck)
-    t = t + rest[0] if rest else t
-    mean = _rowsum(parts.p * t)
-    w = parts.p * (t - mean)
-    by_ct = matmul(parts.dropped(w), v) + matmul(parts.dropped(parts.p), cv)
-    by_p = (t - mean) * parts.a - t * parts.mean + parts.dropped(matmul(ct, cv.mT))
-    by_scores = parts.settled(by_p)
-    of_q, of_k, *more = _results(parts, by_scores, matmul(parts.dropped(w).mT, ct))
-    of_q = of_q + matmul(parts.ds, ck) * parts.scale
-    of_k = of_k + matmul(parts.ds.mT, cq) * parts.scale
-    given = (by_ct, of_q, of_k, *more)
-    return (*given, *(None,) * (len(wanted) - len(given)))
+    return Composite(moderate)
 
 
 # ---- the ops ------------------------------------------------------------------------------------
@@ -197,26 +127,32 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, A
     return tuple(reshape(part, x.shape) for part, x in pairs), (0,) * len(out)
 
 
-_attention = general(
+def _vjp(
+    wanted: Any, ct: Any, _out: Any, q: Any, k: Any, v: Any, *others: Any, **params: Any
+) -> Any:
+    pulled = _pull(ct, q, k, v, *others, **params)
+    return (*pulled, *(None,) * (len(wanted) - len(pulled)))
+
+
+_attention = composite(
     "attention",
-    attention_forward,
+    _attended,
+    forward=attention_forward,
+    lower=_native(_attended, 0),
     infer=_infer,
     vjp_all=_vjp,
-    jvp=_jvp,
     batch=_batch,
     kind="contraction",
-    lower=Composite(_composition),
 )
-_pull = general(
+_pull = composite(
     "attention_pull",
-    pull_forward,
+    _pulled,
+    forward=pull_forward,
+    lower=_native(_pulled, 1),
     infer=_infer_pull,
-    vjp_all=_pull_vjp,
-    jvp=_pull_jvp,
     batch=_batch,
     kind="contraction",
     outputs=None,
-    lower=Composite(_pull_composition),
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import general, linear
+from gradtape.core.define import composite, general, linear
 from gradtape.core.lowering import Composite
 from gradtape.core.op import Op
 from gradtape.ops import array_functions
@@ -116,20 +116,11 @@ def _response_vjp(
     return scaled - 2 * alpha * beta * x * back
 
 
-def _response_jvp(
-    tangents: Any, _out: Any, x: Any, alpha: float, beta: float, k: float, **window: int
-) -> Any:
-    levels = _levels(x, alpha, k, **window)
-    change = 2 * alpha * channel_sums(x * tangents[0], **window)
-    return levels**-beta * (tangents[0] - beta * x * change / levels)
-
-
 # With d = k + α·W(x²), W the sum over a window: d(x·d^−β) = d^−β·(dx − β·x/d·α·W(2·x·dx))
-_response = general(
+_response = composite(
     "local_response_norm",
-    Composite(lambda x, alpha, beta, k, **window: x * _levels(x, alpha, k, **window) ** -beta),
-    vjps=(_response_vjp,),
-    jvp=_response_jvp,
+    lambda x, alpha, beta, k, **window: x * _levels(x, alpha, k, **window) ** -beta,
+    _response_vjp,
     batch=_batch_window,
 )
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.define import general
-from gradtape.core.lowering import Composite
+from gradtape.core.define import composite
 from gradtape.errors import ShapeError
 from gradtape.ops.activation import sigmoid
 from gradtape.ops.arguments import as_array, normalize_axis, real_only
@@ -157,26 +156,12 @@ def _glu_vjp(ct: Any, _out: Any, x: Any, axis: int) -> Any:
     return concatenate([opened, opened * first * (1 - s)], axis)
 
 
-def _glu_jvp(tangents: Any, _out: Any, x: Any, axis: int) -> Any:
-    first, second = _halves(x, axis)
-    d_first, d_second = _halves(tangents[0], axis)
-    s = sigmoid(second)
-    return s * (d_first + d_second * first * (1 - s))
-
-
 def _infer_glu(x: Aval, axis: int) -> Aval:
     return Aval((*x.shape[:axis], x.shape[axis] // 2, *x.shape[axis + 1 :]), x.dtype)
 
 
 # d a·σ(b) = σ(b)·(da + a·(1 − σ(b))·db)
-_glu = general(
-    "glu",
-    Composite(_glu_of),
-    infer=_infer_glu,
-    vjps=(_glu_vjp,),
-    jvp=_glu_jvp,
-    kind="axiswise",
-)
+_glu = composite("glu", _glu_of, _glu_vjp, infer=_infer_glu, kind="axiswise")
 
 
 def glu(x: ArrayLike, /, dim: int = -1) -> Array:
