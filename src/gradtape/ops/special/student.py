@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import log1p
 from gradtape.ops.select import where
@@ -77,16 +75,14 @@ def t_density(df: ArrayLike, t: ArrayLike, /) -> Array:
     """
 
 
+@blockwise
 def _slope_forward(xp: Any, df: Any, t: Any, order: int) -> Any:
     """Sign t·∂ⁿI(½, b, y)/∂bⁿ at b = ν/2 and y = t²/(ν + t²), where F = ½ + ½·sign t·I."""
-    dtype = xp.result_type(df, t)
-    df, t = (xp.asarray(v, np.float64) for v in (df, t))
     half, square = 0.5 * df, t * t
     y, x = square / (df + square), df / (df + square)
     below = beta_slope(xp, 0.5, half, xp.where(y < 0.5, y, 0.5), orders=(0, order))
     above = -beta_slope(xp, half, 0.5, xp.where(y < 0.5, 0.5, x), orders=(order, 0))
-    out = xp.sign(t) * xp.where(y < 0.5, below, above)
-    return out.astype(dtype if dtype.kind == "f" else np.float64)
+    return xp.sign(t) * xp.where(y < 0.5, below, above)
 
 
 def _slope_factor(df: Any, t: Any, order: int) -> Any:
@@ -135,7 +131,8 @@ def _direct_slope(xp: Any, df: Any, t: Any) -> Any:
 def _by_df_forward(xp: Any, df: Any, t: Any) -> Any:
     large = (df > _MANY) & (df < math.inf)
     few, many = xp.where(df > _MANY, 1.0, df), xp.where(large, df, _MANY)
-    slope = 0.25 * _slope_forward(xp, few, t, 1) - t / (2 * few) * _density_forward(xp, few, t)
+    density = _density_forward(xp, few, t)
+    slope = 0.25 * _slope_forward(xp, few, t, order=1) - t / (2 * few) * density
     out = xp.where(large, _direct_slope(xp, many, t), slope)
     return xp.where(df == math.inf, 0.0 * t, out)
 
