@@ -16,7 +16,7 @@ from gradtape.core.define import elementwise_op
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import where
 from gradtape.ops.special.common import raised, scipy_function
-from gradtape.ops.special.quadrature import in_blocks
+from gradtape.ops.special.quadrature import blockwise
 from gradtape.typing import Array, ArrayLike
 
 # ---- the integral -------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ _STEP = 0.4
 _DROP = 40.0
 
 
-def carlson_integral(xp: Any, exponents: tuple[float, ...], *args: Any) -> Any:
+def carlson_integral(xp: Any, *args: Any, exponents: tuple[float, ...]) -> Any:
     """The integral of flat arrays in double precision; infinite where it diverges at 0."""
     arrays = [xp.asarray(arg) + 0.0 * args[0] for arg in args]
     pairs = list(zip(arrays, exponents, strict=True))
@@ -53,10 +53,6 @@ def carlson_integral(xp: Any, exponents: tuple[float, ...], *args: Any) -> Any:
     return xp.where(known, value, math.nan)
 
 
-def _forward(xp: Any, *args: Any, exponents: tuple[float, ...]) -> Any:
-    return in_blocks(xp, lambda *flat: carlson_integral(xp, exponents, *flat), *args)
-
-
 def _partial(i: int) -> Any:
     def partial(ct: Any, _out: Any, x: Any, y: Any, z: Any, p: Any, exponents: Any) -> Any:
         power = exponents[i]
@@ -68,7 +64,9 @@ def _partial(i: int) -> Any:
 
 
 # dI = −(a·I(a + 1)·dx + b·I(b + 1)·dy + c·I(c + 1)·dz + d·I(d + 1)·dp)
-carlson: Callable[..., Any] = elementwise_op("carlson", _forward, *(_partial(i) for i in range(4)))
+carlson: Callable[..., Any] = elementwise_op(
+    "carlson", blockwise(carlson_integral), *(_partial(i) for i in range(4))
+)
 
 
 def _is_complex(*args: Any) -> bool:

@@ -16,7 +16,7 @@ from gradtape.ops.select import where
 from gradtape.ops.special.carlson import carlson_integral
 from gradtape.ops.special.common import operand, scipy_function
 from gradtape.ops.special.hypergeometric import hyp2f1
-from gradtape.ops.special.quadrature import in_blocks
+from gradtape.ops.special.quadrature import blockwise
 from gradtape.ops.trigonometric import cos, sin
 from gradtape.typing import Array, ArrayLike
 
@@ -109,24 +109,23 @@ def _integral(xp: Any, powers: tuple[int, int], cosine: Any, delta: Any) -> Any:
     if powers == (1, 1):
         return elliprd(cosine, 1.0, delta) / 1.5
     n, j = powers
-    return carlson_integral(xp, (0.5, j + 0.5, n - j + 0.5), cosine, delta, 1.0 + 0.0 * delta)
+    return carlson_integral(
+        xp, cosine, delta, 1.0 + 0.0 * delta, exponents=(0.5, j + 0.5, n - j + 0.5)
+    )
 
 
+@blockwise
 def _moment_forward(xp: Any, phi: Any, m: Any, powers: tuple[int, int]) -> Any:
     """∫ sin²ⁿθ/Δ²ʲ⁺¹ dθ from 0 to φ, n from 1, of whole half turns and what is left of them.
 
     With s = sin φ it is ½·s²ⁿ⁺¹·∫ (t + cos²φ)^(−1/2)·(t + Δ²)^(−j−1/2)·(t + 1)^(j−n−1/2) dt.
     """
-
-    def block(phi: Any, m: Any) -> Any:
-        turns = xp.rint(phi / math.pi)
-        rest = phi - turns * math.pi
-        s, cosine = xp.sin(rest), xp.cos(rest) ** 2
-        part = 0.5 * s ** (2 * powers[0] + 1) * _integral(xp, powers, cosine, _square(s, cosine, m))
-        half = _integral(xp, powers, 0.0 * m, xp.where(turns == 0, 1.0, 1 - m))
-        return xp.where(m <= 1, part + xp.where(turns == 0, 0.0, turns * half), math.nan)
-
-    return in_blocks(xp, block, phi, m)
+    turns = xp.rint(phi / math.pi)
+    rest = phi - turns * math.pi
+    s, cosine = xp.sin(rest), xp.cos(rest) ** 2
+    part = 0.5 * s ** (2 * powers[0] + 1) * _integral(xp, powers, cosine, _square(s, cosine, m))
+    half = _integral(xp, powers, 0.0 * m, xp.where(turns == 0, 1.0, 1 - m))
+    return xp.where(m <= 1, part + xp.where(turns == 0, 0.0, turns * half), math.nan)
 
 
 def _square(sine: Any, cosine: Any, m: Any) -> Any:

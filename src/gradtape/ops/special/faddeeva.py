@@ -15,6 +15,7 @@ import numpy as np
 from gradtape.core.define import elementwise_op
 from gradtape.ops.erf import scipy_special
 from gradtape.ops.special.common import as_complex, operand
+from gradtape.ops.special.quadrature import blockwise
 from gradtape.typing import Array, ArrayLike
 
 _ROOT_PI = math.sqrt(math.pi)
@@ -88,23 +89,20 @@ def wofz(z: ArrayLike, /) -> Array:
 # ---- the profile of Voigt -----------------------------------------------------------------------
 
 
+@blockwise
 def _voigt_forward(xp: Any, x: Any, sigma: Any, gamma: Any, order: int, imaginary: bool) -> Any:
     """A part of V⁽ⁿ⁾ with V = w(ζ/(σ·√2))/(σ·√(2π)) and ζ = x + i·γ."""
-    dtype = xp.result_type(x, sigma, gamma)
-    x, sigma, gamma = (xp.asarray(v).astype(np.float64) for v in (x, sigma, gamma))
-    with np.errstate(all="ignore"):
-        zeta, scale = x + 1j * gamma, sigma * math.sqrt(2.0)
-        z = xp.where(sigma == 0, 1e100, zeta / xp.where(sigma == 0, 1.0, scale))
-        far = abs(zeta) > FAR * abs(scale)
-        near = _near(xp, xp.where(far, 0.0, z), order)
-        normal = _gaussian(xp, xp.where(far, z, FAR), order)
-        tail = 1j / math.pi * _tail(xp.where(far, zeta, FAR), sigma * sigma, order)
-        power = _ROOT_PI * xp.where(sigma == 0, 1.0, scale) ** (order + 1)
-        out = xp.where(far, tail + normal / power, near / power)
+    zeta, scale = x + 1j * gamma, sigma * math.sqrt(2.0)
+    z = xp.where(sigma == 0, 1e100, zeta / xp.where(sigma == 0, 1.0, scale))
+    far = abs(zeta) > FAR * abs(scale)
+    near = _near(xp, xp.where(far, 0.0, z), order)
+    normal = _gaussian(xp, xp.where(far, z, FAR), order)
+    tail = 1j / math.pi * _tail(xp.where(far, zeta, FAR), sigma * sigma, order)
+    power = _ROOT_PI * xp.where(sigma == 0, 1.0, scale) ** (order + 1)
+    out = xp.where(far, tail + normal / power, near / power)
     out = out.imag if imaginary else out.real
     out = xp.where(xp.isinf(x) | xp.isinf(gamma) | xp.isinf(sigma), 0.0, out)
-    out = xp.where(xp.isnan(x) | xp.isnan(gamma) | xp.isnan(sigma), math.nan, out)
-    return out.astype(dtype if dtype.kind == "f" else np.float64)[()]
+    return xp.where(xp.isnan(x) | xp.isnan(gamma) | xp.isnan(sigma), math.nan, out)
 
 
 def _by_gamma(ct: Any, _out: Any, x: Any, sigma: Any, gamma: Any, **params: Any) -> Any:

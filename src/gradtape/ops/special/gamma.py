@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +20,7 @@ from gradtape.ops.special.common import (
     operand,
     scipy_function,
 )
-from gradtape.ops.special.quadrature import in_blocks
+from gradtape.ops.special.quadrature import blockwise
 from gradtape.ops.special.stirling import (
     complex_polygamma,
     polygamma_difference,
@@ -152,14 +151,10 @@ def gammasgn(x: ArrayLike, /) -> Array:
 # ---- quotients ----------------------------------------------------------------------------------
 
 
-def _step_forward(xp: Any, x: Any, step: Any, order: int) -> Any:
-    return in_blocks(xp, functools.partial(polygamma_difference, xp, order), x, step)
-
-
 # Δₙ = ψ⁽ⁿ⁾(x + s) − ψ⁽ⁿ⁾(x): dΔₙ = Δₙ₊₁·dx + ψ⁽ⁿ⁺¹⁾(x + s)·ds
 polygamma_step: Callable[..., Any] = elementwise_op(
     "polygamma_step",
-    _step_forward,
+    blockwise(polygamma_difference),
     lambda ct, _out, x, step, order: ct * polygamma_step(x, step, order=order + 1),
     lambda ct, _out, x, step, order: ct * _polygamma(x + step, order=order + 1),
 )

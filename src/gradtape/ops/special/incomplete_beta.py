@@ -15,27 +15,25 @@ from gradtape.ops.special.common import raised, scipy_function
 from gradtape.ops.special.entropy import xlog1py, xlogy
 from gradtape.ops.special.gamma import digamma_step, polygamma
 from gradtape.ops.special.incomplete_gamma import sloped
-from gradtape.ops.special.quadrature import beta_slope, in_blocks, mixed_factor
+from gradtape.ops.special.quadrature import beta_slope, blockwise, mixed_factor
 from gradtape.ops.special.stirling import beta_weight
 from gradtape.typing import Array, ArrayLike
 
 # ---- the density and the slope ------------------------------------------------------------------
 
 
+@blockwise
 def _density_forward(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    def block(a: Any, b: Any, x: Any) -> Any:
-        known = (a > 0) & (b > 0) & (a + b < np.inf)
-        inside = known & (x > 0) & (x < 1)
-        p, q = xp.where(inside, a, 1.0), xp.where(inside, b, 1.0)
-        t = xp.where(inside, x, 0.5)
-        value = beta_weight(xp, p, q, t, 1 - t) / t / (1 - t)
-        # At an end: infinite, the other parameter, or 0
-        own, other = xp.where(x == 0, a, b), xp.where(x == 0, b, a)
-        end = xp.where(own < 1, np.inf, xp.where(own == 1, other, 0.0))
-        edge = xp.where(known & ((x == 0) | (x == 1)), end, np.nan)
-        return xp.where(inside, value, edge)
-
-    return in_blocks(xp, block, a, b, x)
+    known = (a > 0) & (b > 0) & (a + b < np.inf)
+    inside = known & (x > 0) & (x < 1)
+    p, q = xp.where(inside, a, 1.0), xp.where(inside, b, 1.0)
+    t = xp.where(inside, x, 0.5)
+    value = beta_weight(xp, p, q, t, 1 - t) / t / (1 - t)
+    # At an end: infinite, the other parameter, or 0
+    own, other = xp.where(x == 0, a, b), xp.where(x == 0, b, a)
+    end = xp.where(own < 1, np.inf, xp.where(own == 1, other, 0.0))
+    edge = xp.where(known & ((x == 0) | (x == 1)), end, np.nan)
+    return xp.where(inside, value, edge)
 
 
 def _density_by_a(ct: Any, out: Any, a: Any, b: Any, x: Any) -> Any:

@@ -15,25 +15,23 @@ from gradtape.ops.select import mask, where
 from gradtape.ops.special.common import operand, promoted, scipy_function, whole_part
 from gradtape.ops.special.entropy import xlogy
 from gradtape.ops.special.gamma import digamma, polygamma
-from gradtape.ops.special.quadrature import gamma_slope, in_blocks
+from gradtape.ops.special.quadrature import blockwise, gamma_slope
 from gradtape.ops.special.stirling import derivative_factors, gamma_weight
 from gradtape.typing import Array, ArrayLike
 
 # ---- the density and the slope ------------------------------------------------------------------
 
 
+@blockwise
 def _density_forward(xp: Any, a: Any, x: Any) -> Any:
-    def block(a: Any, x: Any) -> Any:
-        inside = (a > 0) & (x > 0) & (x < np.inf) & (a < np.inf)
-        shape, t = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
-        # xᵃ may underflow where xᵃ⁻¹ does not.
-        lower = shape > 2
-        value = gamma_weight(xp, shape - lower, t) / xp.where(lower, shape - 1, t)
-        at_zero = xp.where(a < 1, np.inf, xp.where(a == 1, 1.0, 0.0))
-        edge = xp.where(x == 0, at_zero, xp.where(x == np.inf, 0.0, np.nan))
-        return xp.where(inside, value, xp.where(a > 0, edge, np.nan))
-
-    return in_blocks(xp, block, a, x)
+    inside = (a > 0) & (x > 0) & (x < np.inf) & (a < np.inf)
+    shape, t = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
+    # xᵃ may underflow where xᵃ⁻¹ does not.
+    lower = shape > 2
+    value = gamma_weight(xp, shape - lower, t) / xp.where(lower, shape - 1, t)
+    at_zero = xp.where(a < 1, np.inf, xp.where(a == 1, 1.0, 0.0))
+    edge = xp.where(x == 0, at_zero, xp.where(x == np.inf, 0.0, np.nan))
+    return xp.where(inside, value, xp.where(a > 0, edge, np.nan))
 
 
 def sloped(ct: Any, density: Any) -> Any:

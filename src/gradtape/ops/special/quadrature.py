@@ -51,56 +51,57 @@ def gauss_rule(xp: Any) -> tuple[Any, Any]:
     return points * points, weights * points
 
 
-def in_blocks(xp: Any, function: Callable[..., Any], *arrays: Any) -> Any:
-    """`function` of broadcast arrays, in double precision, some elements at a time."""
-    dtype = xp.result_type(*arrays)
-    arrays = tuple(xp.broadcast_arrays(*(xp.asarray(array) for array in arrays)))
-    flat = [array.astype(np.float64).reshape(-1) for array in arrays]
-    out = xp.empty(flat[0].shape)
-    with np.errstate(all="ignore"):
-        for start in range(0, out.size, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            out[part] = function(*(array[part] for array in flat))
-    # Integers and Python's numbers alone make float64, as everywhere.
-    return out.reshape(arrays[0].shape).astype(dtype if dtype.kind == "f" else np.float64)[()]
+def blockwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A forward for any arrays, of a function that takes flat ones in double precision.
+
+    It gets some elements at a time.
+    """
+
+    def forward(xp: Any, *arrays: Any, **params: Any) -> Any:
+        dtype = xp.result_type(*arrays)
+        arrays = tuple(xp.broadcast_arrays(*(xp.asarray(array) for array in arrays)))
+        flat = [array.astype(np.float64).reshape(-1) for array in arrays]
+        out = xp.empty(flat[0].shape)
+        with np.errstate(all="ignore"):
+            for start in range(0, out.size, _BLOCK):
+                part = slice(start, start + _BLOCK)
+                out[part] = function(xp, *(array[part] for array in flat), **params)
+        # Integers and Python's numbers alone make float64, as everywhere.
+        return out.reshape(arrays[0].shape).astype(dtype if dtype.kind == "f" else np.float64)[()]
+
+    return forward
 
 
 # ---- gamma --------------------------------------------------------------------------------------
 
 
+@blockwise
 def gamma_slope(xp: Any, a: Any, x: Any, order: int) -> Any:
     """∂ⁿP(a, x)/∂aⁿ of the regularized lower incomplete gamma function, n from 1."""
-
-    def block(a: Any, x: Any) -> Any:
-        inside = (a >= 0) & (x > 0) & (x < math.inf) & (a < math.inf)
-        safe_a = xp.maximum(xp.where(inside, a, 1.0), _TINY)
-        safe_x = xp.where(inside, x, 1.0)
-        edge = xp.where((a >= 0) & (x >= 0), 0.0, math.nan)
-        return xp.where(inside, _gamma_slope(xp, safe_a, safe_x, order), edge)
-
-    return in_blocks(xp, block, a, x)
+    inside = (a >= 0) & (x > 0) & (x < math.inf) & (a < math.inf)
+    safe_a = xp.maximum(xp.where(inside, a, 1.0), _TINY)
+    safe_x = xp.where(inside, x, 1.0)
+    edge = xp.where((a >= 0) & (x >= 0), 0.0, math.nan)
+    return xp.where(inside, _gamma_slope(xp, safe_a, safe_x, order), edge)
 
 
 def _gamma_slope(xp: Any, a: Any, x: Any, order: int) -> Any:
     # P(a, x) = P(a + 1, x) + xᵃ·e⁻ˣ/Γ(a + 1)
     raised = (a < 1) & (x < 1)
-    term = gamma_weight(xp, a, x) / a * _gamma_factors(xp, a, x, order)(0.0)[order]
+    term = gamma_weight(xp, a, x) / a * _gamma_factors(xp, a, x, order, 0.0)[order]
     return _gamma_integral(xp, a + raised, x, order) + xp.where(raised, term, 0.0)
 
 
-def _gamma_factors(xp: Any, a: Any, x: Any, order: int) -> Callable[[Any], list[Any]]:
-    """The factors (∂ⁿf/∂aⁿ)/f of f = tᵃ/Γ(a + 1), as a function of log t/x."""
+def _gamma_factors(xp: Any, a: Any, x: Any, order: int, log_t: Any) -> list[Any]:
+    """The factors (∂ⁿf/∂aⁿ)/f of f = tᵃ/Γ(a + 1), given log t/x."""
     at_x = log_ratio(xp, x, a, x - a) - digamma_minus_log(xp, a + 1) - xp.log1p(1 / a)
 
-    def factors(log_t: Any) -> list[Any]:
-        def logs(k: int) -> Any:
-            value = at_x if k == 1 else -polygamma(xp, k - 1, a + 1)
-            value = value[:, None] if np.ndim(log_t) > 1 else value
-            return value + log_t if k == 1 else value
+    def logs(k: int) -> Any:
+        value = at_x if k == 1 else -polygamma(xp, k - 1, a + 1)
+        value = value[:, None] if np.ndim(log_t) > 1 else value
+        return value + log_t if k == 1 else value
 
-        return derivative_factors(order, logs)
-
-    return factors
+    return derivative_factors(order, logs)
 
 
 def _gamma_integral(xp: Any, a: Any, x: Any, order: int) -> Any:
@@ -111,7 +112,7 @@ def _gamma_integral(xp: Any, a: Any, x: Any, order: int) -> Any:
     z = xp.where(below, -reach, reach)[:, None] * points
     # With t = x·exp(z): log of tᵃ·e⁻ᵗ over that at x
     change = (a - x)[:, None] * z - x[:, None] * expm1_minus(xp, z)
-    factors = _gamma_factors(xp, a, x, order)(z)
+    factors = _gamma_factors(xp, a, x, order, z)
     # 1/Γ(a) is a/Γ(a + 1), and ∂ⁿ(a·f) = a·∂ⁿf + n·∂ⁿ⁻¹f: 1/a does not cancel for small a.
     values = xp.exp(change) * (a[:, None] * factors[order] + order * factors[order - 1])
     return xp.where(below, reach, -reach) * gamma_weight(xp, a, x) / a * (values @ weights)
@@ -134,23 +135,20 @@ def _gamma_reach(xp: Any, a: Any, x: Any, below: Any) -> Any:
 # ---- beta ---------------------------------------------------------------------------------------
 
 
+@blockwise
 def beta_slope(xp: Any, a: Any, b: Any, x: Any, orders: tuple[int, int]) -> Any:
     """∂ⁱ⁺ʲI(a, b, x)/∂aⁱ∂bʲ of the regularized incomplete beta function, i + j from 1."""
     i, j = orders
-
-    def block(a: Any, b: Any, x: Any) -> Any:
-        known = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)
-        out = xp.where(known & (x * (1 - x) == 0), 0.0, math.nan)
-        inside = known & (x > 0) & (x < 1) & (a + b < math.inf)
-        a, b = xp.maximum(a, _TINY), xp.maximum(b, _TINY)
-        for near, sign in ((inside & (x <= 0.5), 1.0), (inside & (x > 0.5), -1.0)):
-            p, q, u = a[near], b[near], x[near]
-            # I(a, b, x) = 1 − I(b, a, 1 − x)
-            args = (p, q, u, 1 - u, i, j) if sign > 0 else (q, p, 1 - u, u, j, i)
-            out[near] = sign * _beta_slope(xp, *args)
-        return out
-
-    return in_blocks(xp, block, a, b, x)
+    known = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)
+    out = xp.where(known & (x * (1 - x) == 0), 0.0, math.nan)
+    inside = known & (x > 0) & (x < 1) & (a + b < math.inf)
+    a, b = xp.maximum(a, _TINY), xp.maximum(b, _TINY)
+    for near, sign in ((inside & (x <= 0.5), 1.0), (inside & (x > 0.5), -1.0)):
+        p, q, u = a[near], b[near], x[near]
+        # I(a, b, x) = 1 − I(b, a, 1 − x)
+        args = (p, q, u, 1 - u, i, j) if sign > 0 else (q, p, 1 - u, u, j, i)
+        out[near] = sign * _beta_slope(xp, *args)
+    return out
 
 
 def _beta_slope(xp: Any, a: Any, b: Any, x: Any, y: Any, i: int, j: int) -> Any:
@@ -300,6 +298,7 @@ def _beta_reach(xp: Any, a: Any, b: Any, x: Any, y: Any, below: Any) -> Any:
 # ---- tails by themselves ------------------------------------------------------------------------
 
 
+@blockwise
 def gamma_tail(xp: Any, a: Any, x: Any, upper: bool, powers: tuple[int, int]) -> Any:
     """∫ exp(a·z − x·(eᶻ − 1))·zⁿ·(eᶻ − 1)ᵏ dz over z > 0, or z < 0; 1 where x is NaN.
 
@@ -307,21 +306,18 @@ def gamma_tail(xp: Any, a: Any, x: Any, upper: bool, powers: tuple[int, int]) ->
     with where both of them underflow. x is NaN where that is not needed.
     """
     n, k = powers
-
-    def block(a: Any, x: Any) -> Any:
-        asked = x == x
-        out = xp.ones_like(x)
-        a, x = a[asked], x[asked]
-        points, weights = gauss_rule(xp)
-        reach = _gamma_reach(xp, a, x, xp.full(a.shape, not upper))
-        z = (reach if upper else -reach)[:, None] * points
-        change = (a - x)[:, None] * z - x[:, None] * expm1_minus(xp, z)
-        out[asked] = reach * ((xp.exp(change) * z**n * xp.expm1(z) ** k) @ weights)
-        return out
-
-    return in_blocks(xp, block, a, x)
+    asked = x == x
+    out = xp.ones_like(x)
+    a, x = a[asked], x[asked]
+    points, weights = gauss_rule(xp)
+    reach = _gamma_reach(xp, a, x, xp.full(a.shape, not upper))
+    z = (reach if upper else -reach)[:, None] * points
+    change = (a - x)[:, None] * z - x[:, None] * expm1_minus(xp, z)
+    out[asked] = reach * ((xp.exp(change) * z**n * xp.expm1(z) ** k) @ weights)
+    return out
 
 
+@blockwise
 def beta_tail(xp: Any, a: Any, b: Any, x: Any, powers: tuple[int, int, int]) -> Any:
     """∫ exp(a·z − (a + b)·l)·(z − l)ⁱ·(−l)ʲ·rᵏ dz over z < 0; 1 where x is NaN.
 
@@ -329,21 +325,17 @@ def beta_tail(xp: Any, a: Any, b: Any, x: Any, powers: tuple[int, int, int]) -> 
     over xᵃ·(1 − x)ᵇ/B(a, b).
     """
     i, j, k = powers
-
-    def block(a: Any, b: Any, x: Any) -> Any:
-        asked = x == x
-        out = xp.ones_like(x)
-        a, b, x = a[asked], b[asked], x[asked]
-        points, weights = gauss_rule(xp)
-        reach = _beta_reach(xp, a, b, x, 1 - x, xp.full(a.shape, True))
-        z = -reach[:, None] * points
-        grown = xp.expm1(z)
-        part = x[:, None] * grown
-        logs = xp.log1p(part)
-        bend = log1p_minus(xp, part, logs) + x[:, None] * expm1_minus(xp, z)
-        change = (a * (1 - x) - b * x)[:, None] * z - (a + b)[:, None] * bend
-        factors = (z - logs) ** i * (-logs) ** j * (grown / (1 + part)) ** k
-        out[asked] = reach * ((xp.exp(change) * factors) @ weights)
-        return out
-
-    return in_blocks(xp, block, a, b, x)
+    asked = x == x
+    out = xp.ones_like(x)
+    a, b, x = a[asked], b[asked], x[asked]
+    points, weights = gauss_rule(xp)
+    reach = _beta_reach(xp, a, b, x, 1 - x, xp.full(a.shape, True))
+    z = -reach[:, None] * points
+    grown = xp.expm1(z)
+    part = x[:, None] * grown
+    logs = xp.log1p(part)
+    bend = log1p_minus(xp, part, logs) + x[:, None] * expm1_minus(xp, z)
+    change = (a * (1 - x) - b * x)[:, None] * z - (a + b)[:, None] * bend
+    factors = (z - logs) ** i * (-logs) ** j * (grown / (1 + part)) ** k
+    out[asked] = reach * ((xp.exp(change) * factors) @ weights)
+    return out

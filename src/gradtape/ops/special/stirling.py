@@ -147,7 +147,7 @@ def polygamma_step(xp: Any, order: int, x: Any, step: Any) -> Any:
     return sum(step**k / math.factorial(k) * polygamma(xp, order + k, x) for k in range(1, 9))
 
 
-def polygamma_difference(xp: Any, order: int, x: Any, step: Any) -> Any:
+def polygamma_difference(xp: Any, x: Any, step: Any, order: int) -> Any:
     """ψ⁽ⁿ⁾(x + step) − ψ⁽ⁿ⁾(x), exact where the step is small beside x, or x is large."""
     total = x + step
     low = (x <= 0) & (total <= 0)

@@ -6,29 +6,25 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gradtape.core.define import elementwise, elementwise_op
 from gradtape.ops.exponential import log1p
 from gradtape.ops.select import where
 from gradtape.ops.special.common import scipy_function, series
 from gradtape.ops.special.gamma import digamma_step, polygamma
-from gradtape.ops.special.quadrature import beta_slope, gauss_rule, in_blocks
+from gradtape.ops.special.quadrature import beta_slope, blockwise, gauss_rule
 from gradtape.ops.special.stirling import derivative_factors, stirling_remainder
 from gradtape.typing import Array, ArrayLike
 
 
+@blockwise
 def _density_forward(xp: Any, df: Any, t: Any) -> Any:
-    def block(df: Any, t: Any) -> Any:
-        half = 0.5 * df
-        # Γ(h + ½)/Γ(h) by Stirling's formula, whose large parts cancel
-        grown = half * xp.log1p(0.5 / half) - 0.5
-        grown = grown + stirling_remainder(xp, half + 0.5) - stirling_remainder(xp, half)
-        exponent = grown - (half + 0.5) * xp.log1p(t * t / df)
-        exponent = xp.where(df < math.inf, exponent, -0.5 * t * t)
-        return xp.where(df > 0, xp.exp(exponent) / math.sqrt(2 * math.pi), math.nan)
-
-    return in_blocks(xp, block, df, t)
+    half = 0.5 * df
+    # Γ(h + ½)/Γ(h) by Stirling's formula, whose large parts cancel
+    grown = half * xp.log1p(0.5 / half) - 0.5
+    grown = grown + stirling_remainder(xp, half + 0.5) - stirling_remainder(xp, half)
+    exponent = grown - (half + 0.5) * xp.log1p(t * t / df)
+    exponent = xp.where(df < math.inf, exponent, -0.5 * t * t)
+    return xp.where(df > 0, xp.exp(exponent) / math.sqrt(2 * math.pi), math.nan)
 
 
 # ψ(h + ½) − ψ(h) − 1/2h in powers of h⁻²
@@ -79,16 +75,14 @@ def t_density(df: ArrayLike, t: ArrayLike, /) -> Array:
     """
 
 
+@blockwise
 def _slope_forward(xp: Any, df: Any, t: Any, order: int) -> Any:
     """Sign t·∂ⁿI(½, b, y)/∂bⁿ at b = ν/2 and y = t²/(ν + t²), where F = ½ + ½·sign t·I."""
-    dtype = xp.result_type(df, t)
-    df, t = (xp.asarray(v, np.float64) for v in (df, t))
     half, square = 0.5 * df, t * t
     y, x = square / (df + square), df / (df + square)
-    below = beta_slope(xp, 0.5, half, xp.where(y < 0.5, y, 0.5), (0, order))
-    above = -beta_slope(xp, half, 0.5, xp.where(y < 0.5, 0.5, x), (order, 0))
-    out = xp.sign(t) * xp.where(y < 0.5, below, above)
-    return out.astype(dtype if dtype.kind == "f" else np.float64)
+    below = beta_slope(xp, 0.5, half, xp.where(y < 0.5, y, 0.5), orders=(0, order))
+    above = -beta_slope(xp, half, 0.5, xp.where(y < 0.5, 0.5, x), orders=(order, 0))
+    return xp.sign(t) * xp.where(y < 0.5, below, above)
 
 
 def _slope_factor(df: Any, t: Any, order: int) -> Any:
@@ -133,15 +127,14 @@ def _direct_slope(xp: Any, df: Any, t: Any) -> Any:
     return xp.sign(t) * ((_density_forward(xp, many, tau) * slope * step) @ weights)
 
 
+@blockwise
 def _by_df_forward(xp: Any, df: Any, t: Any) -> Any:
-    def block(df: Any, t: Any) -> Any:
-        large = (df > _MANY) & (df < math.inf)
-        few, many = xp.where(df > _MANY, 1.0, df), xp.where(large, df, _MANY)
-        slope = 0.25 * _slope_forward(xp, few, t, 1) - t / (2 * few) * _density_forward(xp, few, t)
-        out = xp.where(large, _direct_slope(xp, many, t), slope)
-        return xp.where(df == math.inf, 0.0 * t, out)
-
-    return in_blocks(xp, block, df, t)
+    large = (df > _MANY) & (df < math.inf)
+    few, many = xp.where(df > _MANY, 1.0, df), xp.where(large, df, _MANY)
+    density = _density_forward(xp, few, t)
+    slope = 0.25 * _slope_forward(xp, few, t, order=1) - t / (2 * few) * density
+    out = xp.where(large, _direct_slope(xp, many, t), slope)
+    return xp.where(df == math.inf, 0.0 * t, out)
 
 
 def _by_df_by_df(ct: Any, _out: Any, df: Any, t: Any) -> Any:
