@@ -5,6 +5,7 @@ All of it is arithmetic with complex numbers, so filters are differentiable in t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -245,9 +246,8 @@ def sos2tf(sos: ArrayLike, /) -> tuple[Array, Array]:
     """
     sos = sections_of("sos2tf", sos)
     rows = [getitem(sos, i) for i in range(sos.shape[0])]
-    b, a = part(rows[0], 0, 3), part(rows[0], 3, 6)
-    for row in rows[1:]:
-        b, a = polymul(b, part(row, 0, 3)), polymul(a, part(row, 3, 6))
+    halves = ([part(row, start, start + 3) for row in rows] for start in (0, 3))
+    b, a = (functools.reduce(polymul, half) for half in halves)
     return b, a
 
 
