@@ -68,13 +68,20 @@ def _with(roots: Any, more: Any, count: int) -> Any:
     return concatenate([roots, broadcast_to(more, (count,))]) if count else roots
 
 
-def rising(frequencies: Any, below: float) -> bool:
-    """Whether frequencies rise between 0 and a bound, as far as their values are known."""
+def check_rising(name: str, frequencies: Any, below: float, **given: Any) -> None:
+    """Raise unless frequencies rise between 0 and a bound, as far as their values are known.
+
+    Args:
+        name: The function, for errors.
+        frequencies: The frequencies.
+        below: Half of the sampling rate in their unit; infinity if there is none.
+        **given: The option they were given by.
+    """
     known = values_if_known(frequencies)
-    if known is None:
-        return True
-    bounded = (known > 0).all() and (known < below).all()
-    return bool(bounded and (np.diff(known.ravel()) > 0).all())
+    if known is not None and not (np.diff(known.ravel(), prepend=0.0, append=below) > 0).all():
+        got = ", ".join(f"{option}={value}" for option, value in given.items())
+        limit = " and below half of the sampling rate" if below < np.inf else ""
+        raise ArgumentError(f"{name}: got {got}, expected frequencies that rise, above 0{limit}")
 
 
 # ---- from a low-pass filter at frequency 1 ------------------------------------------------------
