@@ -309,7 +309,7 @@ EXTREMES = [
         ops=("max",),
         at=[At(([1.0, 1.0, 0.0], 2), ([1.5, 1.5, 0.0],))],
         raises=[
-            Raises((VECTOR, 0), ArgumentError, "maximum_filter1d: got a window of 0"),
+            Raises((VECTOR, 0), ArgumentError, "maximum_filter1d: got size=0"),
             Raises((VECTOR + 1j, 2), DTypeError, "expected real numbers"),
         ],
     ),

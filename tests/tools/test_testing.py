@@ -194,7 +194,7 @@ def test_complex_step_refuses_what_it_cannot_do():
 
 
 def test_checker_refuses_unknown_settings():
-    with pytest.raises(ArgumentError, match="got method 'exact', expected one of forward, central"):
+    with pytest.raises(ArgumentError, match="got method='exact', expected 'forward', 'central'"):
         gt.NumericalChecker("exact")
     with pytest.raises(ArgumentError, match="got mode"):
         gt.NumericalChecker(mode="backward")

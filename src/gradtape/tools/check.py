@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
-from gradtape.errors import ArgumentError, DTypeError
+from gradtape.errors import DTypeError
+from gradtape.ops.checks import check_choice
 from gradtape.tools.differences import compare, directional, jacobian, method_named
 from gradtape.tools.flat import FlatFunction, flatten
 
@@ -96,8 +97,7 @@ class NumericalChecker:
 
     def __post_init__(self) -> None:
         method_named(self.method)
-        if self.mode not in ("forward", "reverse"):
-            raise ArgumentError(f"got mode {self.mode!r}, expected forward or reverse")
+        check_choice("NumericalChecker", ("forward", "reverse"), mode=self.mode)
 
     def check_gradient(self, function: Callable[[Any], Any], x: Any) -> GradientReport:
         """Check the derivatives of a function of one argument, by the checker's method.

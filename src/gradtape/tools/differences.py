@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gradtape.errors import ArgumentError
+from gradtape.ops.checks import check_choice
 
 Vector: TypeAlias = Any  # a flat array
 VectorFunction: TypeAlias = Callable[[Vector], Vector]
@@ -67,8 +68,7 @@ METHODS = {
 
 def method_named(name: str) -> Difference:
     """The difference formula with this name."""
-    if name not in METHODS:
-        raise ArgumentError(f"got method {name!r}, expected one of {', '.join(METHODS)}")
+    check_choice("NumericalChecker", METHODS, method=name)
     return METHODS[name]
 
 

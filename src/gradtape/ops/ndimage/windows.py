@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axes
-from gradtape.ops.checks import check_choice
+from gradtape.ops.checks import check_choice, check_least
 from gradtape.ops.family import member
 from gradtape.ops.index import getitem
 from gradtape.ops.join import stack
@@ -113,10 +113,7 @@ def window_of(name: str, size: Any, footprint: Any, count: int) -> Any:
         if size is None:
             raise ArgumentError(f"{name}: got neither size nor footprint, expected one of them")
         sizes = [operator.index(n) for n in per_axis(name, "size", size, count)]
-        if any(n < 1 for n in sizes):
-            raise ArgumentError(
-                f"{name}: got a window of {size}, expected at least one element along each axis"
-            )
+        check_least(name, 1, size=min(sizes, default=1))
         footprint = np.ones(sizes, bool)
     footprint = np.asarray(footprint, bool)
     if footprint.ndim != count or not footprint.any():
@@ -158,10 +155,9 @@ def surrounded(
     for axis, size, mode, origin in zip(axes, sizes, modes, origins, strict=True):
         check_choice(name, _PADDING, mode=mode)
         before = size // 2 + operator.index(origin)
-        if size < 1 or not 0 <= before < size:
+        if not 0 <= before < size:
             raise ArgumentError(
-                f"{name}: got a window of {size} with origin={origin}, expected at least one "
-                "element, and an origin inside of the window"
+                f"{name}: got a window of {size} with origin={origin}, expected an origin inside it"
             )
         widths = [(0, 0)] * len(x.shape)
         widths[axis] = (before, size - 1 - before)

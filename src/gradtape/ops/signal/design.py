@@ -25,12 +25,12 @@ from gradtape.ops.signal.segments import check_above_0
 from gradtape.ops.signal.zpk import (
     Zpk,
     bilinear_zpk,
+    check_rising,
     in_pairs,
     lp2bp_zpk,
     lp2bs_zpk,
     lp2hp_zpk,
     lp2lp_zpk,
-    rising,
     zpk2sos,
 )
 from gradtape.ops.trigonometric import arcsinh, cos, cosh, sinh, tan
@@ -112,11 +112,7 @@ def _frequencies(name: str, Wn: ArrayLike, count: int, analog: bool, fs: Any) ->
             raise ArgumentError(f"{name}: got fs= for an analog filter; it goes with digital ones")
         check_above_0(fs=fs)
         edges = 2 * edges / fs
-    if not rising(edges, below=math.inf if analog else 1.0):
-        raise ArgumentError(
-            f"{name}: got Wn={Wn}, expected frequencies that rise, above 0"
-            + ("" if analog else " and below half of the sampling rate")
-        )
+    check_rising(name, edges, math.inf if analog else 1.0, Wn=Wn)
     edges = reshape(astype(edges, np.float64, copy=False), (count,))
     edges = edges if analog else 4 * tan(np.pi / 2 * edges)
     return [getitem(edges, i) for i in range(count)]
@@ -285,10 +281,7 @@ def _notch(name: str, w0: Any, Q: Any, fs: Any, peak: bool) -> tuple[Array, Arra
     check_above_0(fs=fs)
     check_real(name, w0=w0, Q=Q)
     frequency = np.pi * (2 * w0 / fs)
-    if not rising(as_array(frequency), below=np.pi):
-        raise ArgumentError(
-            f"{name}: got w0={w0}, expected one from 0 to half of the sampling rate"
-        )
+    check_rising(name, as_array(frequency), np.pi, w0=w0)
     half = tan(frequency / Q / 2)  # what is left at the edges is 3 decibels less
     gain, middle = 1 / (1 + half), cos(as_array(frequency))
     a = stack([1 + 0 * gain, -2 * gain * middle, 2 * gain - 1])

@@ -17,7 +17,7 @@ from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
 from gradtape.ops.signal.parts import window_of
 from gradtape.ops.signal.segments import check_above_0
-from gradtape.ops.signal.zpk import rising
+from gradtape.ops.signal.zpk import check_rising
 from gradtape.ops.trigonometric import cos, sinc
 from gradtape.typing import Array, ArrayLike
 
@@ -84,11 +84,7 @@ def firwin(
             "least one of both, along one axis"
         )
     edges = reshape(astype(edges, np.float64, copy=False), (-1,)) / half_rate
-    if not rising(edges, below=1.0):
-        raise ArgumentError(
-            f"firwin: got cutoff={cutoff}, expected frequencies that rise, above 0 and below half "
-            "of the sampling rate"
-        )
+    check_rising("firwin", edges, 1.0, cutoff=cutoff)
     count = edges.shape[0]
     zero = _passes_zero(pass_zero, count)
     last = count % 2 != zero

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -127,11 +128,8 @@ def detrend(data: ArrayLike, /, axis: int = -1, type: str = "linear", bp: Any = 
     x = moveaxis(x, axis, -1)
     if x.dtype.char not in "fdFD":
         x = astype(x, np.float64)
-    bounds = [start for start in starts if start < size]
-    parts = [
-        _straightened(part(x, start, stop))
-        for start, stop in zip(bounds, [*bounds[1:], size], strict=True)
-    ]
+    ends = pairwise([*(start for start in starts if start < size), size])
+    parts = [_straightened(part(x, start, stop)) for start, stop in ends]
     return moveaxis(concatenate(parts, -1) if len(parts) > 1 else parts[0], -1, axis)
 
 

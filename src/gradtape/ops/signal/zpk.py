@@ -5,6 +5,7 @@ All of it is arithmetic with complex numbers, so filters are differentiable in t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -67,13 +68,20 @@ def _with(roots: Any, more: Any, count: int) -> Any:
     return concatenate([roots, broadcast_to(more, (count,))]) if count else roots
 
 
-def rising(frequencies: Any, below: float) -> bool:
-    """Whether frequencies rise between 0 and a bound, as far as their values are known."""
+def check_rising(name: str, frequencies: Any, below: float, **given: Any) -> None:
+    """Raise unless frequencies rise between 0 and a bound, as far as their values are known.
+
+    Args:
+        name: The function, for errors.
+        frequencies: The frequencies.
+        below: Half of the sampling rate in their unit; infinity if there is none.
+        **given: The option they were given by.
+    """
     known = values_if_known(frequencies)
-    if known is None:
-        return True
-    bounded = (known > 0).all() and (known < below).all()
-    return bool(bounded and (np.diff(known.ravel()) > 0).all())
+    if known is not None and not (np.diff(known.ravel(), prepend=0.0, append=below) > 0).all():
+        got = ", ".join(f"{option}={value}" for option, value in given.items())
+        limit = " and below half of the sampling rate" if below < np.inf else ""
+        raise ArgumentError(f"{name}: got {got}, expected frequencies that rise, above 0{limit}")
 
 
 # ---- from a low-pass filter at frequency 1 ------------------------------------------------------
@@ -245,9 +253,8 @@ def sos2tf(sos: ArrayLike, /) -> tuple[Array, Array]:
     """
     sos = sections_of("sos2tf", sos)
     rows = [getitem(sos, i) for i in range(sos.shape[0])]
-    b, a = part(rows[0], 0, 3), part(rows[0], 3, 6)
-    for row in rows[1:]:
-        b, a = polymul(b, part(row, 0, 3)), polymul(a, part(row, 3, 6))
+    halves = ([part(row, start, start + 3) for row in rows] for start in (0, 3))
+    b, a = (functools.reduce(polymul, half) for half in halves)
     return b, a
 
 
