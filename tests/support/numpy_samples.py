@@ -1,6 +1,6 @@
 """A sample call of each NumPy function that cannot simply be called on an array or two.
 
-The page of NumPy's functions (`gradtape.tools.numpy_page`) runs them on recorded tensors to see
+The page of NumPy's functions (`numpy_page.py`) runs them on recorded tensors to see
 what happens.
 """
 

@@ -2,7 +2,7 @@
 
 Each is called on recorded tensors, and the page says what happened. To update the page:
 
-    python -m gradtape.tools.numpy_page docs/numpy-functions.md
+    python tests/support/numpy_page.py docs/numpy-functions.md
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gradtape.core.op import Zero
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, GradtapeError, UnsupportedError
 from gradtape.ops.answers import answer as answer_of
-from gradtape.tools.numpy_samples import GENERAL, LIKE, NO_ARRAYS, ONLY_ARRAYS, SAMPLES, Samples
+from numpy_samples import GENERAL, LIKE, NO_ARRAYS, ONLY_ARRAYS, SAMPLES, Samples
 
 DIFFERENTIABLE = "differentiable"
 UNTRACKED = "without gradient"
@@ -115,7 +115,7 @@ _SPACES = ("linalg", "fft", "special")
 
 _HEAD = """# NumPy's functions on tensors
 
-<!-- Made by `python -m gradtape.tools.numpy_page docs/numpy-functions.md`; not to be edited. -->
+<!-- Made by `python tests/support/numpy_page.py docs/numpy-functions.md`; not to be edited. -->
 
 This page lists every public function of `numpy`, `numpy.linalg` and `numpy.fft`, as of NumPy
 {}, and what became of it when it was called on a tensor that is being recorded:

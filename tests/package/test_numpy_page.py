@@ -13,11 +13,11 @@ import warnings
 import numpy as np
 import pytest
 
+import numpy_page
 from gradtape.errors import UnsupportedError
 from gradtape.ops.answers import answer, places
-from gradtape.tools import numpy_page
-from gradtape.tools.numpy_page import DIFFERENTIABLE, NOT_FOR_ARRAYS, REFUSED, UNTRACKED
-from gradtape.tools.numpy_samples import LIKE, NO_ARRAYS, ONLY_ARRAYS, SAMPLES
+from numpy_page import DIFFERENTIABLE, NOT_FOR_ARRAYS, REFUSED, UNTRACKED
+from numpy_samples import LIKE, NO_ARRAYS, ONLY_ARRAYS, SAMPLES
 from paths import DOCS
 
 PAGE = DOCS / "numpy-functions.md"
@@ -25,7 +25,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 VERSION = re.search(r"as of NumPy\s+(\S+),", TEXT)[1]
 LISTED = dict(re.findall(r"^\| `(np\.[\w.]+)` \| ([\w ]+) \|", TEXT, re.MULTILINE))
 SAME_NUMPY = np.__version__ == VERSION
-AGAIN = "run python -m gradtape.tools.numpy_page docs/numpy-functions.md"
+AGAIN = "run python tests/support/numpy_page.py docs/numpy-functions.md"
 
 
 @functools.cache
