@@ -55,19 +55,12 @@ def _parts(windows: AllWindows) -> Iterator[tuple[Any, Any, Any]]:
         yield (..., *into), (..., *of), (..., *tap)
 
 
-def _forward(xp: Any, x: Any, w: Any, windows: AllWindows) -> Any:
-    out = xp.zeros_like(x, shape=infer_windows(x, windows).shape)
+def _forward(xp: Any, x: Any, w: Any, windows: AllWindows, back: bool = False) -> Any:
+    """The sums over windows; or backwards, over the windows that see an element."""
+    out = xp.zeros_like(x, shape=infer_windows(x, windows, back=back).shape)
     for into, of, tap in _parts(windows):
-        part = out[into]
-        part += x[of] * w[tap]
-    return out
-
-
-def _input_forward(xp: Any, y: Any, w: Any, windows: AllWindows) -> Any:
-    out = xp.zeros_like(y, shape=infer_windows(y, windows, back=True).shape)
-    for into, of, tap in _parts(windows):
-        part = out[of]
-        part += y[into] * w[tap]
+        into, of = (of, into) if back else (into, of)
+        out[into] += x[of] * w[tap]
     return out
 
 
@@ -121,12 +114,10 @@ def _input_element(i: Sequence[Any], y: Reader, w: Reader, windows: AllWindows) 
             n if one.stride == 1 else i[axis] + one.before - which[axis] * one.stride
             for n, axis, one in zip(back, axes, moving, strict=True)
         ]
-        if inside is None:
-            terms.append(y(*which) * _weight_at(w, i, windows, tap))
-            continue
-        # Outside there is no such weight either.
-        safe = [t if isinstance(t, int) else scalar.where(inside, t, 0) for t in tap]
-        terms.append(lowered.read_or(0, y, which, inside) * _weight_at(w, i, windows, safe))
+        if inside is not None:
+            # Outside there is no such weight either.
+            tap = [t if isinstance(t, int) else scalar.where(inside, t, 0) for t in tap]
+        terms.append(lowered.read_or(0, y, which, inside) * _weight_at(w, i, windows, tap))
     return functools.reduce(operator.add, terms)
 
 
@@ -208,7 +199,7 @@ def _spread_apart(y: Any, w: Any, windows: AllWindows) -> Any:
 
 _INPUT = Op(
     "depthwise_input",
-    _input_forward,
+    functools.partial(_forward, back=True),
     lambda y, _w, windows: infer_windows(y, windows, back=True),
     kind="planewise",
     lower=Elements(_input_element, often=True),
