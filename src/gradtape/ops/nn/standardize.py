@@ -103,10 +103,10 @@ def _by_weight(ct: Any, x: Any, weight: Any, params: dict[str, Any]) -> Any:
         return unbroadcast(sum_over(ct * around, axis=axes, keepdims=True) * factor, weight.shape)
     # Through `call`, which leaves large arrays to native code.
     hat = call(standardize.op, (x,), params)  # type: ignore[attr-defined]
-    return summed_product(ct, hat, weight.shape)
+    return _summed_product(ct, hat, weight.shape)
 
 
-def summed_product(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
+def _summed_product(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
     """x·y, summed over the axes along which an array of a shape was broadcast."""
     size = shape[-1] if shape else 0
     if type(x) is type(y) is np.ndarray and 0 < math.prod(shape) == size == x.shape[-1]:
