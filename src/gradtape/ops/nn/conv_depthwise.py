@@ -34,7 +34,7 @@ from gradtape.ops.nn.window_elements import (
     seen_from,
     seen_in_windows,
 )
-from gradtape.ops.nn.windows import Sizes, Windows, joint_parts, taps
+from gradtape.ops.nn.windows import Sizes, Windows, taps
 from gradtape.ops.reduce import sum_over
 from gradtape.ops.shape import moveaxis, reshape
 
@@ -49,9 +49,14 @@ def _parts(windows: AllWindows) -> Iterator[tuple[Any, Any, Any]]:
 
     All three are indices of the last axes, those of weights with axes of size 1 for places.
     """
-    for places, into, of in joint_parts(windows):
-        pairs = zip(places, windows, strict=True)
-        tap = (slice(None) if w is None else slice(n, n + 1) for n, w in pairs)
+    axes = [
+        [(slice(None), slice(None), slice(None))]
+        if w is None
+        else [(part.into, part.of, slice(part.tap, part.tap + 1)) for part in w.parts()]
+        for w in windows
+    ]
+    for parts in itertools.product(*axes):
+        into, of, tap = zip(*parts, strict=True)
         yield (..., *into), (..., *of), (..., *tap)
 
 
@@ -60,7 +65,8 @@ def _forward(xp: Any, x: Any, w: Any, windows: AllWindows, back: bool = False) -
     out = xp.zeros_like(x, shape=infer_windows(x, windows, back=back).shape)
     for into, of, tap in _parts(windows):
         into, of = (of, into) if back else (into, of)
-        out[into] += x[of] * w[tap]
+        part = out[into]
+        part += x[of] * w[tap]
     return out
 
 
