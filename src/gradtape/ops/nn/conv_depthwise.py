@@ -34,7 +34,7 @@ from gradtape.ops.nn.window_elements import (
     seen_from,
     seen_in_windows,
 )
-from gradtape.ops.nn.windows import Sizes, Windows, joint_parts, taps
+from gradtape.ops.nn.windows import Sizes, Windows, taps
 from gradtape.ops.reduce import sum_over
 from gradtape.ops.shape import moveaxis, reshape
 
@@ -49,25 +49,24 @@ def _parts(windows: AllWindows) -> Iterator[tuple[Any, Any, Any]]:
 
     All three are indices of the last axes, those of weights with axes of size 1 for places.
     """
-    for places, into, of in joint_parts(windows):
-        pairs = zip(places, windows, strict=True)
-        tap = (slice(None) if w is None else slice(n, n + 1) for n, w in pairs)
+    axes = [
+        [(slice(None), slice(None), slice(None))]
+        if w is None
+        else [(part.into, part.of, slice(part.tap, part.tap + 1)) for part in w.parts()]
+        for w in windows
+    ]
+    for parts in itertools.product(*axes):
+        into, of, tap = zip(*parts, strict=True)
         yield (..., *into), (..., *of), (..., *tap)
 
 
-def _forward(xp: Any, x: Any, w: Any, windows: AllWindows) -> Any:
-    out = xp.zeros_like(x, shape=infer_windows(x, windows).shape)
+def _forward(xp: Any, x: Any, w: Any, windows: AllWindows, back: bool = False) -> Any:
+    """The sums over windows; or backwards, over the windows that see an element."""
+    out = xp.zeros_like(x, shape=infer_windows(x, windows, back=back).shape)
     for into, of, tap in _parts(windows):
+        into, of = (of, into) if back else (into, of)
         part = out[into]
         part += x[of] * w[tap]
-    return out
-
-
-def _input_forward(xp: Any, y: Any, w: Any, windows: AllWindows) -> Any:
-    out = xp.zeros_like(y, shape=infer_windows(y, windows, back=True).shape)
-    for into, of, tap in _parts(windows):
-        part = out[of]
-        part += y[into] * w[tap]
     return out
 
 
@@ -121,12 +120,10 @@ def _input_element(i: Sequence[Any], y: Reader, w: Reader, windows: AllWindows) 
             n if one.stride == 1 else i[axis] + one.before - which[axis] * one.stride
             for n, axis, one in zip(back, axes, moving, strict=True)
         ]
-        if inside is None:
-            terms.append(y(*which) * _weight_at(w, i, windows, tap))
-            continue
-        # Outside there is no such weight either.
-        safe = [t if isinstance(t, int) else scalar.where(inside, t, 0) for t in tap]
-        terms.append(lowered.read_or(0, y, which, inside) * _weight_at(w, i, windows, safe))
+        if inside is not None:
+            # Outside there is no such weight either.
+            tap = [t if isinstance(t, int) else scalar.where(inside, t, 0) for t in tap]
+        terms.append(lowered.read_or(0, y, which, inside) * _weight_at(w, i, windows, tap))
     return functools.reduce(operator.add, terms)
 
 
@@ -208,7 +205,7 @@ def _spread_apart(y: Any, w: Any, windows: AllWindows) -> Any:
 
 _INPUT = Op(
     "depthwise_input",
-    _input_forward,
+    functools.partial(_forward, back=True),
     lambda y, _w, windows: infer_windows(y, windows, back=True),
     kind="planewise",
     lower=Elements(_input_element, often=True),

@@ -82,8 +82,8 @@ def _views(x: Any, kernel: Sizes, dilation: Sizes, groups: int) -> Any:
 def _forward(xp: Any, x: Any, w: Any, dilation: Sizes, groups: int) -> Any:
     seen = _views(x, w.shape[2:], dilation, groups)
     split = w.reshape((groups, w.shape[0] // groups, *w.shape[1:]))
-    n, places, rank = "n", "xyz"[: x.ndim - 2], "abd"[: x.ndim - 2]
-    out = xp.einsum(f"{n}gc{places}{rank},goc{rank}->{n}go{places}", seen, split)
+    places, rank = "xyz"[: x.ndim - 2], "abd"[: x.ndim - 2]
+    out = xp.einsum(f"ngc{places}{rank},goc{rank}->ngo{places}", seen, split)
     return out.reshape((x.shape[0], w.shape[0], *out.shape[3:]))
 
 

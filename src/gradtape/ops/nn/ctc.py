@@ -18,6 +18,7 @@ from gradtape.core.define import general
 from gradtape.core.op import NotDifferentiable, Op, Zero
 from gradtape.errors import ArgumentError, IndexingError, ShapeError, UnsupportedError
 from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_between
 from gradtape.ops.gather import as_indices, take
 from gradtape.ops.nn.ctc_paths import (
     States,
@@ -41,15 +42,10 @@ from gradtape.typing import Array, ArrayLike
 
 def _checked(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> None:
     times, _, classes = log_probs.shape
-    for what, lengths, most in (
-        ("input_lengths", input_lengths, times),
-        ("target_lengths", target_lengths, targets.shape[1]),
-    ):
-        if lengths.size and (lengths.min() < 0 or lengths.max() > most):
-            raise ArgumentError(
-                f"ctc_loss: got {what} from {lengths.min()} to {lengths.max()}, expected lengths "
-                f"from 0 to {most}"
-            )
+    for lengths in (input_lengths.min(initial=0), input_lengths.max(initial=0)):
+        check_between("ctc_loss", 0, times, input_lengths=lengths)
+    for lengths in (target_lengths.min(initial=0), target_lengths.max(initial=0)):
+        check_between("ctc_loss", 0, targets.shape[1], target_lengths=lengths)
     inside = targets[np.arange(targets.shape[1]) < target_lengths[:, None]]
     if inside.size and (inside.min() < 0 or inside.max() >= classes):
         bad = inside[(inside < 0) | (inside >= classes)][0]

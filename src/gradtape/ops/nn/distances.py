@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_elementwise
-from gradtape.core.define import broadcast_sizes, general, unbroadcast
+from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
 from gradtape.core.lowering import Composite
 from gradtape.errors import ShapeError
 from gradtape.ops import array_functions
@@ -165,24 +165,22 @@ def _cdist_composition(x: Any, y: Any) -> Any:
     return sqrt(sum_over(apart * apart, axis=(len(apart.shape) - 1,), keepdims=False))
 
 
+def _rowsum(x: Any) -> Any:
+    return sum_over(x, axis=(len(x.shape) - 1,), keepdims=True)
+
+
 def _toward(ct: Any, out: Any, x: Any, y: Any) -> Any:
     """Σ over the others of ct·(x − y)/d, for each x; 0 where points coincide."""
     weights = divide_or_zero(ct, out)
-    own = sum_over(weights, axis=(len(weights.shape) - 1,), keepdims=True)
-    return unbroadcast(x * own - matmul(weights, y), x.shape)
+    return unbroadcast(x * _rowsum(weights) - matmul(weights, y), x.shape)
 
 
 def _cdist_jvp(tangents: Any, out: Any, x: Any, y: Any) -> Any:
     dx, dy = tangents
     # (x − y)·(dx − dy), as products of matrices
-    change = 0.0
-    if dx is not None:
-        change = change + sum_over(x * dx, axis=(len(x.shape) - 1,), keepdims=True)
-        change = change - matmul(dx, y.mT)
-    if dy is not None:
-        own = sum_over(y * dy, axis=(len(y.shape) - 1,), keepdims=False)
-        change = change + reshape(own, (*own.shape[:-1], 1, own.shape[-1])) - matmul(x, dy.mT)
-    return divide_or_zero(change, out)
+    by_x = None if dx is None else _rowsum(x * dx) - matmul(dx, y.mT)
+    by_y = None if dy is None else _rowsum(y * dy).mT - matmul(x, dy.mT)
+    return divide_or_zero(added(by_x, by_y), out)
 
 
 def _infer_cdist(x: Aval, y: Aval) -> Aval:

@@ -26,15 +26,14 @@ from gradtape.typing import Array, ArrayLike
 # ---- linear -------------------------------------------------------------------------------------
 
 
-def _forward(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
-    flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-    out = xp.dot(flat, weight.T).reshape((*x.shape[:-1], weight.shape[0]))
-    # The product is new: add in place, unless the dtype changes.
-    return xp.add(out, bias, out=out) if out.dtype == np.result_type(out, bias) else out + bias
-
-
 def _flat(x: Any) -> Any:
-    return x if len(x.shape) == 2 else reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+    """Vectors along the last axis as the rows of a matrix."""
+    return x if len(x.shape) == 2 else x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+def _products(x: Any, weight: Any, bias: Any) -> Any:
+    out = matmul(_flat(x), weight.mT) + bias
+    return out if len(x.shape) == 2 else out.reshape((*x.shape[:-1], weight.shape[0]))
 
 
 def _by_bias(ct: Any, _out: Any, _x: Any, _weight: Any, _bias: Any) -> Any:
@@ -61,7 +60,7 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
 # x·Wᵀ + b: d = dx·Wᵀ + x·dWᵀ + db
 _linear = general(
     "linear",
-    _forward,
+    Composite(_products),
     infer=lambda x, weight, bias: Aval(
         (*x.shape[:-1], weight.shape[0]), np.result_type(x.dtype, weight.dtype, bias.dtype)
     ),
@@ -73,7 +72,6 @@ _linear = general(
     jvp=_jvp,
     batch=_batch,
     kind="contraction",
-    lower=Composite(lambda x, weight, bias: matmul(x, weight.mT) + bias),
 )
 
 

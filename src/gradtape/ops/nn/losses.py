@@ -67,7 +67,7 @@ def _distance_loss(
     reduction: str = "mean",
     weight: ArrayLike | None = None,
 ) -> Array:
-    """{Squared} differences{kink}.
+    """{Differences}.
 
     Args:
         weight: How much each of them counts; a mean is then divided by the sum of weights.
@@ -90,9 +90,11 @@ def _distance_loss(
     return sum_of(losses) / sum_of(broadcast_to(as_array(weight), losses.shape))
 
 
-mse_loss = member("mse_loss", _distance_loss, Squared="Squared", kink="")
+mse_loss = member("mse_loss", _distance_loss, Differences="Squared differences")
 l1_loss = member(
-    "l1_loss", _distance_loss, Squared="Absolute", kink="; the gradient is 0 where they are 0"
+    "l1_loss",
+    _distance_loss,
+    Differences="Absolute differences; the gradient is 0 where they are 0",
 )
 
 

@@ -56,17 +56,8 @@ def _trailing(name: str, x: Any, normalized_shape: Any) -> tuple[int, ...]:
 def _over_trailing(
     x: Any, shape: tuple[int, ...], weight: Any, bias: Any, eps: float, center: bool
 ) -> Any:
-    """Normalize along one axis that holds all elements to be normalized together."""
-
-    def compute(x: Any) -> Any:
-        whole, size = x.shape, math.prod(shape)
-        if len(shape) == 1:
-            return standardized(x, weight, bias, len(whole) - 1, eps, center)
-        rows = reshape(x, (*whole[: len(whole) - len(shape)], size))
-        w, b = reshaped(weight, (size,)), reshaped(bias, (size,))
-        return reshape(standardized(rows, w, b, len(rows.shape) - 1, eps, center), whole)
-
-    return widely(x, compute)
+    axes = tuple(range(len(x.shape) - len(shape), len(x.shape)))
+    return widely(x, lambda x: standardized(x, weight, bias, axes, eps, center))
 
 
 def layer_norm(

@@ -17,6 +17,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.call import call
 from gradtape.core.define import added, broadcast_tangent, general, unbroadcast
 from gradtape.core.lowering import Composite
+from gradtape.ops import array_functions
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import Axes, count_over, mean_over, sum_forward, sum_over
 from gradtape.ops.shape import reshape
@@ -29,27 +30,22 @@ def _axes(axis: Over) -> Axes:
     return (axis,) if isinstance(axis, int) else axis
 
 
-# ---- on arrays ----------------------------------------------------------------------------------
+# ---- the value ----------------------------------------------------------------------------------
 
 
 def _standardized(xp: Any, x: Any, axis: Over, eps: float, center: bool) -> Any:
     axes = _axes(axis)
     n = count_over(x.shape, axes)
     around = x - sum_forward(xp, x, axes, True) / n if center else x
-    factor = 1 / xp.sqrt(sum_forward(xp, around * around, axes, True) / n + eps)
-    # The centered array is new, so it can be overwritten.
-    return xp.multiply(around, factor, out=around) if center else around * factor
+    return around * (1 / xp.sqrt(sum_forward(xp, around * around, axes, True) / n + eps))
 
 
 def _affine(xp: Any, x: Any, weight: Any, *bias: Any, **params: Any) -> Any:
-    out = _standardized(xp, x, **params)
-    for combine, other in zip((xp.multiply, xp.add), (weight, *bias), strict=False):
-        same = out.dtype == np.result_type(out, other)
-        out = combine(out, other, out=out) if same else combine(out, other)
-    return out
+    out = _standardized(xp, x, **params) * weight
+    return out + bias[0] if bias else out
 
 
-# ---- as ops -------------------------------------------------------------------------------------
+# ---- how it changes -----------------------------------------------------------------------------
 
 
 def _parts(x: Any, axis: Over, eps: float, center: bool) -> tuple[Any, Any]:
@@ -57,14 +53,6 @@ def _parts(x: Any, axis: Over, eps: float, center: bool) -> tuple[Any, Any]:
     axes = _axes(axis)
     around = x - mean_over(x, axis=axes, keepdims=True) if center else x
     return around, 1 / sqrt(mean_over(around * around, axis=axes, keepdims=True) + eps)
-
-
-def _composition(x: Any, *others: Any, **params: Any) -> Any:
-    around, factor = _parts(x, **params)
-    out = around * factor
-    if others:
-        out = out * others[0]
-    return out + others[1] if len(others) > 1 else out
 
 
 # d x̂ = r·(dx − mean(dx) − x̂·mean(x̂·dx)), without the first mean if not centered; a symmetric map
@@ -103,7 +91,7 @@ standardize = general(
     vjps=(lambda ct, _out, x, **params: _change(ct, x, **params),),
     self_adjoint=True,
     kind="axiswise",
-    lower=Composite(_composition),
+    lower=array_functions,
 )
 
 
@@ -115,10 +103,10 @@ def _by_weight(ct: Any, x: Any, weight: Any, params: dict[str, Any]) -> Any:
         return unbroadcast(sum_over(ct * around, axis=axes, keepdims=True) * factor, weight.shape)
     # Through `call`, which leaves large arrays to native code.
     hat = call(standardize.op, (x,), params)  # type: ignore[attr-defined]
-    return summed_product(ct, hat, weight.shape)
+    return _summed_product(ct, hat, weight.shape)
 
 
-def summed_product(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
+def _summed_product(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
     """x·y, summed over the axes along which an array of a shape was broadcast."""
     size = shape[-1] if shape else 0
     if type(x) is type(y) is np.ndarray and 0 < math.prod(shape) == size == x.shape[-1]:
@@ -140,7 +128,7 @@ def _op_with_weights(name: str, *by_bias: Any) -> Callable[..., Any]:
         ),
         jvp=_jvp,
         kind="axiswise",
-        lower=Composite(_composition),
+        lower=array_functions,
     )
 
 

@@ -45,7 +45,8 @@ def _fold_forward(xp: Any, x: Any, windows: AllWindows) -> Any:
     columns = x.reshape((samples, channels, *kernel, *counts))
     out = xp.zeros((samples, channels, *(w.size for w in windows)), x.dtype)
     for tap, into, of in joint_parts(windows):
-        out[(..., *of)] += columns[(slice(None), slice(None), *tap, *into)]
+        part = out[(..., *of)]
+        part += columns[(slice(None), slice(None), *tap, *into)]
     return out
 
 

@@ -182,10 +182,9 @@ class Shares(NamedTuple):
 def joint_parts(windows: Sequence[Windows | Shares | None]) -> Iterator[tuple[Any, Any, Any]]:
     """The parts of all axes together: taps, which windows see an element there, and which elements.
 
-    Each has an entry per axis; an axis without windows is left alone, with tap 0.
+    Each has an entry for each axis with windows.
     """
-    whole = [Part(0, slice(None), slice(None))]
-    for parts in itertools.product(*(whole if w is None else w.parts() for w in windows)):
+    for parts in itertools.product(*(w.parts() for w in windows if w is not None)):
         yield tuple(zip(*parts, strict=True))  # type: ignore[misc]
 
 
