@@ -99,7 +99,7 @@ _FOR_SPEED = ("check_finite", "lwork", "workers")
 
 
 def without_effect(name: str, options: dict[str, Any]) -> None:
-    """Raise for options of SciPy, except those that have no effect on results.
+    """Raise for options of SciPy, except those that have no effect on results, are False or 0.
 
     Arguments are never overwritten, and elements that are not finite give results that are not.
     """
