@@ -18,14 +18,12 @@ from gradtape.ops.linalg.bands import (
     times_columns,
 )
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import SINGULAR, check_fit, failed, without_effect
+from gradtape.ops.linalg.common import DEFINITE, SINGULAR, check_fit, failed, without_effect
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import matrixwise, summed
 from gradtape.ops.norm import inexact
 from gradtape.typing import Array, ArrayLike
-
-DEFINITE = "expected eigenvalues above 0; add a multiple of the identity"
 
 # ---- the op -------------------------------------------------------------------------------------
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from gradtape.ops.cast import conj
 from gradtape.ops.gather import take
-from gradtape.ops.linalg.banded import DEFINITE, bands_of
+from gradtape.ops.linalg.banded import bands_of
 from gradtape.ops.linalg.bands import adjoint_bands, picked, shifted
-from gradtape.ops.linalg.common import failed, without_effect
+from gradtape.ops.linalg.common import DEFINITE, failed, without_effect
 from gradtape.ops.linalg.implicit import transposed_pair
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.ops.cast import conj, real
+from gradtape.ops.cast import conj, conj_if_complex, real
 from gradtape.ops.gather import take, take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.rearrange import flip
@@ -49,8 +49,7 @@ def by_rows(ab: Any, upper: int) -> Any:
 
 def adjoint_bands(ab: Any, upper: int) -> Any:
     """The diagonals of Aᴴ: as many lie above the main one as lie below it in A."""
-    turned = flip(by_rows(ab, upper), -2)
-    return conj(turned) if ab.dtype.kind == "c" else turned
+    return conj_if_complex(flip(by_rows(ab, upper), -2))
 
 
 def hermitian_bands(ab: Any, lower: bool) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape.core.define import general
-from gradtape.ops.linalg.common import adjoint, evaluated_by, infer_like, square
+from gradtape.ops.linalg.common import DEFINITE, adjoint, evaluated_by, infer_like, square
 from gradtape.ops.linalg.hermitian import lower_half, symmetric_part
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.triangular import triangular
@@ -34,9 +34,7 @@ def _cholesky_jvp(tangents: Sequence[Any], out: Any, _x: Any) -> Any:
 # A = L·Lᴴ: dL = L·Φ(L⁻¹·dA·L⁻ᴴ), where Φ takes the lower half
 _cholesky = general(
     "cholesky",
-    evaluated_by(
-        "cholesky", "cholesky", "expected eigenvalues above 0; add a multiple of the identity"
-    ),
+    evaluated_by("cholesky", "cholesky", DEFINITE),
     infer=infer_like("cholesky"),
     vjps=(_cholesky_vjp,),
     jvp=_cholesky_jvp,

@@ -99,7 +99,7 @@ _FOR_SPEED = ("check_finite", "lwork", "workers")
 
 
 def without_effect(name: str, options: dict[str, Any]) -> None:
-    """Raise for options of SciPy, except those that have no effect on results.
+    """Raise for options of SciPy, except those that have no effect on results, are False or 0.
 
     Arguments are never overwritten, and elements that are not finite give results that are not.
     """
@@ -110,6 +110,7 @@ def without_effect(name: str, options: dict[str, Any]) -> None:
             )
 
 
+DEFINITE = "expected eigenvalues above 0; add a multiple of the identity"
 SINGULAR = "expected a matrix that can be inverted; add a small multiple of the identity"
 
 
@@ -134,6 +135,17 @@ def inverse(
         vjps=(lambda ct, out, _x: -(adjoint(out) @ ct @ adjoint(out)),),
         jvp=lambda tangents, out, _x: -(out @ tangents[0] @ out),
     )
+
+
+def by_squaring(x: Any, n: int) -> Any:
+    """The product of `n` times `x`, by its squares; `n` is positive."""
+    result = None
+    while n:
+        if n % 2:
+            result = x if result is None else result @ x
+        n //= 2
+        x = x @ x if n else x
+    return result
 
 
 def real_dtype(dtype: Any) -> np.dtype[Any]:

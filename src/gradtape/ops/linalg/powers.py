@@ -11,7 +11,7 @@ import numpy as np
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import copy
-from gradtape.ops.linalg.common import check_fit, square
+from gradtape.ops.linalg.common import by_squaring, check_fit, square
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv
 from gradtape.ops.matmul import matmul
@@ -44,17 +44,6 @@ def matrix_power(x: ArrayLike, n: int, /) -> Array:
     if n < 0:
         x, n = inv(x), -n
     return copy(x) if n == 1 else by_squaring(x, n)
-
-
-def by_squaring(x: Any, n: int) -> Any:
-    """The product of `n` times `x`, by its squares; `n` is positive."""
-    result = None
-    while n:
-        if n % 2:
-            result = x if result is None else result @ x
-        n //= 2
-        x = x @ x if n else x
-    return result
 
 
 @in_float32

@@ -20,6 +20,7 @@ from gradtape.ops.linalg.banded import banded
 from gradtape.ops.linalg.bands import diagonals
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import (
+    DEFINITE,
     SINGULAR,
     adjoint,
     evaluated_by,
@@ -43,7 +44,6 @@ from gradtape.typing import Array, ArrayLike
 # A stack of smaller matrices is solved by one call of NumPy, which keeps no factors: a call of
 # LAPACK for each would cost more than factoring them twice.
 _SMALL = 24
-_DEFINITE = "expected eigenvalues above 0; add a multiple of the identity"
 
 
 def _kept(shape: tuple[Any, ...], assume: str) -> bool:
@@ -61,7 +61,7 @@ def _factor(a: Any, assume: str) -> tuple[Any, Any]:
     if assume == "pos":
         factor, info = lapack("potrf", a.dtype)(a.T, lower=True)
         if info > 0:
-            raise failed("solve", (a,), "Matrix is not positive definite", _DEFINITE)
+            raise failed("solve", (a,), "Matrix is not positive definite", DEFINITE)
         return factor, np.zeros((1, a.shape[-1]), np.intc)
     factors, pivots, info = lapack("getrf", a.dtype)(a.T)
     if info > 0:
@@ -156,7 +156,6 @@ again = general(
 )
 
 # ---- solve --------------------------------------------------------------------------------------
-
 
 _solve_by_numpy = evaluated_by("solve", "solve", SINGULAR)
 

@@ -32,18 +32,25 @@ def over_stack(function: Callable[..., Any], *arrays: Any) -> Any:
     stack = np.broadcast_shapes(*(array.shape[:-2] for array in arrays))
     if not stack:
         return function(*arrays)
-    count = math.prod(stack)
-    full = [np.broadcast_to(array, stack + array.shape[-2:]) for array in arrays]
-    results = list(map(function, *(array.reshape(count, *array.shape[-2:]) for array in full)))
+    results = list(map(function, *(_one_by_one(array, stack) for array in arrays)))
     if not results:
         results = [function(*(np.eye(*array.shape[-2:], dtype=array.dtype) for array in arrays))]
 
     def stacked(parts: Any) -> Any:
-        return np.array(parts)[:count].reshape(stack + np.shape(parts[0]))
+        whole = np.array(parts)
+        shape = stack + whole.shape[1:]
+        return whole if whole.shape == shape else whole[: math.prod(stack)].reshape(shape)
 
     if isinstance(results[0], tuple):
         return tuple(stacked(parts) for parts in zip(*results, strict=True))
     return stacked(results)
+
+
+def _one_by_one(array: Any, stack: tuple[int, ...]) -> Any:
+    """The matrices of a stack along one axis."""
+    size = array.shape[-2:]
+    full = array if array.shape[:-2] == stack else np.broadcast_to(array, stack + size)
+    return full if len(stack) == 1 else full.reshape(math.prod(stack), *size)
 
 
 def matrixwise(

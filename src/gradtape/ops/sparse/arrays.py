@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.tensor import Tensor
-from gradtape.errors import UnsupportedError
+from gradtape.errors import ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.arithmetic import absolute
 from gradtape.ops.cast import astype, conj_if_complex
@@ -103,7 +103,8 @@ class SparseArray:
                [0., 4.]])
         """
         data = as_array(data)
-        check_fit("with_data", tuple(data.shape) == (self.nnz,), f"({self.nnz},)", data)
+        if tuple(data.shape) != (self.nnz,):
+            raise ShapeError(f"with_data: got shape {data.shape}, expected ({self.nnz},)")
         return SparseArray(data, self.indices, self.indptr, self._shape, self.transposed)
 
     def toarray(self) -> Array:

@@ -15,8 +15,7 @@ from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.checks import check_least
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import check_fit
-from gradtape.ops.linalg.powers import by_squaring
+from gradtape.ops.linalg.common import by_squaring, check_fit
 from gradtape.ops.norm import norm as dense_norm
 from gradtape.ops.reduce import max as max_of
 from gradtape.ops.sparse.arrays import SparseArray, applied, as_sparse, is_sparse, rearranged

@@ -46,7 +46,7 @@ def _made(name: str, arg: Any, shape: Any, dtype: Any) -> SparseArray:
     elif len(arg) == 2 and all(isinstance(size, int | np.integer) for size in arg):
         nothing = np.zeros(0, np.intp)
         made = _of_places(name, np.zeros(0), nothing, nothing, _two_sizes(name, arg))
-    elif len(arg) == 2 and _is_pair(arg[1]):
+    elif len(arg) == 2 and hasattr(arg[1], "__len__") and len(arg[1]) == 2:
         row, col = (_integers(name, *one) for one in zip(("row", "col"), arg[1], strict=True))
         made = _of_places(name, as_array(arg[0]), row, col, sizes)
     elif len(arg) == 3 and name != "coo_array":
@@ -56,10 +56,6 @@ def _made(name: str, arg: Any, shape: Any, dtype: Any) -> SparseArray:
     if sizes is not None and made.shape != sizes:
         raise ShapeError(f"{name}: got a matrix of shape {made.shape} and shape={sizes}")
     return made if dtype is None else made.astype(dtype)
-
-
-def _is_pair(places: Any) -> bool:
-    return hasattr(places, "__len__") and len(places) == 2
 
 
 def _not_a_matrix(name: str, arg: tuple[Any, ...]) -> ArgumentError:

@@ -9,8 +9,8 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import added, broadcast_sizes, general
-from gradtape.errors import LinAlgError
 from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.linalg.common import SINGULAR, failed
 from gradtape.ops.linalg.stacks import summed
 from gradtape.ops.sparse.product import (
     Shape,
@@ -42,10 +42,7 @@ def _forward(
         try:
             return scipy.sparse.linalg.splu(own).solve  # type: ignore[no-any-return]
         except RuntimeError as error:
-            raise LinAlgError(
-                f"spsolve: got {dtype}{list(shape)}; {error}, expected a matrix that can be "
-                "inverted; add a small multiple of the identity"
-            ) from error
+            raise failed("spsolve", (own,), str(error), SINGULAR) from error
 
     b = b.astype(dtype, copy=False)
     if data.ndim == 1:
