@@ -165,11 +165,9 @@ def _spacing(f: Array, spacing: Any, axis: int) -> Any:
 
 
 def _along(f: Array, axis: int, h: Any, edge_order: int) -> Array:
-    if f.shape[axis] < edge_order + 1:
-        raise ShapeError(
-            f"gradient: got {f.shape[axis]} samples along axis {axis}, expected at least "
-            f"{edge_order + 1}"
-        )
+    n, least = f.shape[axis], edge_order + 1
+    if n < least:
+        raise ShapeError(f"gradient: got {n} samples along axis {axis}, expected at least {least}")
 
     def at(start: int | None, stop: int | None) -> Array:
         return part_of(f, start, stop, axis=axis)
