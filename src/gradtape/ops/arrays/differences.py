@@ -51,7 +51,8 @@ def diff(
     array([3., 5.])
     """
     x = as_array(x)
-    check_least("diff", 0, n=n)
+    if n != 1:
+        check_least("diff", 0, n=n)
     check_axes("diff", x, least=1)
     axis = normalize_axis(axis, len(x.shape), "diff")
     # NumPy's own default for "nothing" is not None.
