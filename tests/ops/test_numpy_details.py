@@ -61,6 +61,7 @@ SAME: dict[str, tuple[Any, Any]] = {
         M.T,
         lambda x: np.polyfit(COORDINATES, x, 1, full=True, w=[1.0, 2.0, 3.0])[1],
     ),
+    "polyfit of columns": (M.T, lambda x: np.polyfit(COORDINATES, x, 1, cov="unscaled")),
     "interp of one sample": (
         np.array([np.nan, 1.0, 2.0]),
         lambda x: np.interp(x, np.array([1.0]), np.array([3.0])),

@@ -7,7 +7,6 @@ are part of the op.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,18 +30,23 @@ from gradtape.ops.shape import moveaxis
 Rule = Callable[..., Any]
 
 
-@dataclasses.dataclass(eq=False)
 class Run:
     """One call: the op made for it, and the containers that arguments and results come in."""
 
-    name: str
-    function: Callable[..., Any]
-    vjp_rule: Rule | None
-    jvp_rule: Rule | None
-    structure: tree.Structure
-    # Leaves that are not operands of the op, by position among the leaves.
-    static: dict[int, Any]
-    out_structure: tree.Structure | None = None
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        vjp_rule: Rule | None,
+        jvp_rule: Rule | None,
+        structure: tree.Structure,
+        static: dict[int, Any],
+    ) -> None:
+        self.name, self.function, self.structure = name, function, structure
+        self.vjp_rule, self.jvp_rule = vjp_rule, jvp_rule
+        # Leaves that are not operands of the op, by position among the leaves.
+        self.static = static
+        self.out_structure: tree.Structure | None = None
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """Run it as an op; the containers of the result are known afterwards."""
@@ -219,11 +223,13 @@ class Run:
                 tangents, out, *inputs
             )
 
-        batched = dataclasses.replace(
-            self,
-            function=vmap(self.function, in_axes=tuple(in_axes)),
-            vjp_rule=self.vjp_rule and vjp_rule,
-            jvp_rule=self.jvp_rule and jvp_rule,
+        batched = Run(
+            self.name,
+            vmap(self.function, in_axes=tuple(in_axes)),
+            self.vjp_rule and vjp_rule,
+            self.jvp_rule and jvp_rule,
+            self.structure,
+            self.static,
         )
         out = batched.run(args)
         self.out_structure = batched.out_structure

@@ -239,16 +239,14 @@ def value_and_grad(
     >>> gt.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
+    return _transformed(value_and_grad, function, argnums, has_aux, holomorphic)
+
+
+def _transformed(
+    transform: Any, function: Any, argnums: Any, has_aux: bool, holomorphic: bool
+) -> Transformed:
+    """The function that `grad` or `value_and_grad` makes."""
     function, argnums = function_and_argnums(function, argnums, "grad")
-    evaluate = _evaluation(function, argnums, has_aux, holomorphic)
-    options = {"has_aux": has_aux, "holomorphic": holomorphic}
-    return Transformed(evaluate, value_and_grad, (function, argnums), options)
-
-
-def _evaluation(
-    function: Callable[..., Any], argnums: int | tuple[int, ...], has_aux: bool, holomorphic: bool
-) -> Callable[..., Any]:
-    """The function that computes value and gradient."""
 
     def evaluate(*args: Any, **kwargs: Any) -> Any:
         plain = not has_aux and not holomorphic
@@ -260,7 +258,13 @@ def _evaluation(
         run = record(function, args, kwargs, chosen, "grad", has_aux=has_aux)
         return of_run(run, isinstance(argnums, int), has_aux, holomorphic)
 
-    return evaluate
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, result = evaluate(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    options = {"has_aux": has_aux, "holomorphic": holomorphic}
+    call = gradient if transform is grad else evaluate
+    return Transformed(call, transform, (function, argnums), options)
 
 
 def of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> Any:
@@ -330,15 +334,7 @@ def grad(
     >>> gt.grad(lambda z: z**2, holomorphic=True)(1 + 2j)
     np.complex128(2+4j)
     """
-    function, argnums = function_and_argnums(function, argnums, "grad")
-    evaluate = _evaluation(function, argnums, has_aux, holomorphic)
-
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, result = evaluate(*args, **kwargs)
-        return (result, value[1]) if has_aux else result
-
-    options = {"has_aux": has_aux, "holomorphic": holomorphic}
-    return Transformed(gradient, grad, (function, argnums), options)
+    return _transformed(grad, function, argnums, has_aux, holomorphic)
 
 
 needed.fill(vjp=vjp)

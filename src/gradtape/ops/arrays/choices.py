@@ -54,10 +54,8 @@ def select(
     conditions = [as_array(condition) for condition in condlist]
     if any(condition.dtype != np.bool_ for condition in conditions):
         raise ArgumentError("select: got a condition that is no truth value; compare first")
-    weak = isinstance(default, int | float | complex)
-    out: Any = default if weak else as_array(default)
+    out: Any = default if isinstance(default, int | float | complex) else as_array(default)
     dtype = result_type(*choices, out)
-    out = out if weak else astype(out, dtype, copy=False)
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         out = where(condition, astype(choice, dtype, copy=False), out)
     return out

@@ -51,7 +51,8 @@ def diff(
     array([3., 5.])
     """
     x = as_array(x)
-    check_least("diff", 0, n=n)
+    if n != 1:
+        check_least("diff", 0, n=n)
     check_axes("diff", x, least=1)
     axis = normalize_axis(axis, len(x.shape), "diff")
     # NumPy's own default for "nothing" is not None.
@@ -165,11 +166,9 @@ def _spacing(f: Array, spacing: Any, axis: int) -> Any:
 
 
 def _along(f: Array, axis: int, h: Any, edge_order: int) -> Array:
-    if f.shape[axis] < edge_order + 1:
-        raise ShapeError(
-            f"gradient: got {f.shape[axis]} samples along axis {axis}, expected at least "
-            f"{edge_order + 1}"
-        )
+    n, least = f.shape[axis], edge_order + 1
+    if n < least:
+        raise ShapeError(f"gradient: got {n} samples along axis {axis}, expected at least {least}")
 
     def at(start: int | None, stop: int | None) -> Array:
         return part_of(f, start, stop, axis=axis)

@@ -103,9 +103,7 @@ def _edges(name: str, x: Any, bins: Any, bounds: Bounds, weights: Any = None) ->
     real_only(name, x)
     if isinstance(bins, str):
         if weights is not None:
-            raise ArgumentError(
-                f"{name}: got bins={bins!r} and weights=, expected a number of bins"
-            )
+            raise ArgumentError(f"{name}: got bins={bins!r} and weights=, expected a number")
         try:
             edges = np.histogram_bin_edges(values_of(x), bins, bounds)
         except ValueError as error:

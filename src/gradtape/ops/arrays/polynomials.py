@@ -24,7 +24,7 @@ from gradtape.ops.linalg.lstsq import lstsq
 from gradtape.ops.linalg.solve import inv
 from gradtape.ops.pad import pad_constant
 from gradtape.ops.reduce import floats, sum as sum_of
-from gradtape.ops.shape import atleast_1d, broadcast_to, expand_dims
+from gradtape.ops.shape import atleast_1d, broadcast_to, expand_dims, squeeze
 from gradtape.typing import Array, ArrayLike
 
 
@@ -301,28 +301,28 @@ def polyfit(
     check_axes("polyfit", y, least=1, most=2, what="y")
     if not x.shape[0] or x.shape[0] != y.shape[0]:
         raise ShapeError(f"polyfit: got x {x.shape} and y {y.shape}, expected samples at every x")
-    powers, samples = vander(x, deg + 1), y
+    single = len(y.shape) == 1
+    powers, samples = vander(x, deg + 1), expand_dims(y, 1) if single else y
     if w is not None:
         w = floats(as_array(w))
         check_same_shape("polyfit", w=w, x=x)
-        powers = powers * expand_dims(w, 1)
-        samples = samples * (w if len(y.shape) == 1 else expand_dims(w, 1))
+        powers, samples = powers * expand_dims(w, 1), samples * expand_dims(w, 1)
     scale = sqrt(sum_of(powers * powers, axis=0))
     powers = powers / scale
     rcond = x.shape[0] * float(np.finfo(x.dtype).eps) if rcond is None else rcond
-    result = lstsq(powers, samples, rcond=rcond)
-    scales = scale if len(y.shape) == 1 else expand_dims(scale, 1)
-    found = result[0] / scales
+    scaled, *further = lstsq(powers, samples, rcond=rcond)
+    found = scaled / expand_dims(scale, 1)
+    found = squeeze(found, 1) if single else found
     if full:
-        return found, *result[1:], rcond
+        return found, *further, rcond
     if not cov:
         return found
     inverse = inv(powers.T @ powers) / (expand_dims(scale, 1) * scale)
+    factor: Any = 1
     if cov != "unscaled":
         spare = x.shape[0] - (deg + 1)
         if spare <= 0:
             raise ShapeError(f"polyfit: got {x.shape[0]} samples, expected more for cov=True")
-        left = samples - (powers @ (found * scales))
+        left = samples - powers @ scaled
         factor = sum_of(left * left, axis=0) / spare
-        inverse = inverse * factor if len(y.shape) == 1 else expand_dims(inverse, 2) * factor
-    return found, inverse
+    return found, (inverse if single else expand_dims(inverse, 2)) * factor

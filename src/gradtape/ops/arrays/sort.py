@@ -144,7 +144,7 @@ def _sorted(
     descending: bool = False,
     stable: bool | None = None,
 ) -> Array:
-    """{what} along an axis in ascending order, NaN last; equal ones stay in their order.
+    """{what} in ascending order along an axis; NaN comes last, ties keep their order.
 
     The indices that `argsort` gives have no derivative.
 
@@ -170,7 +170,7 @@ def _sorted(
 
 
 sort = member("sort", _sorted, what="The elements")
-argsort = member("argsort", _sorted, what="The indices of the elements")
+argsort = member("argsort", _sorted, what="The indices of elements")
 
 
 def sort_complex(x: ArrayLike, /) -> Array:

@@ -158,11 +158,10 @@ def reduce(
 ) -> Array:
     """`ufunc.reduce` with all of its options but `out`."""
     name = name or f"np.{ufunc.__name__}.reduce"
-    x = as_array(x)
     if dtype is not None:
         x = astype(x, dtype, copy=False)
-    given = initial is not _NOT_GIVEN and initial is not None
-    start = as_array(initial) if given else x
+    initial = None if initial is _NOT_GIVEN else initial
+    given, start = initial is not None, as_array(0 if initial is None else initial)
     if given and (start.shape or (start.dtype.kind == "c" and x.dtype.kind != "c")):
         raise ArgumentError(
             f"{name}: got initial={initial!r} for {x.dtype}, expected one number that it can hold"
@@ -173,7 +172,6 @@ def reduce(
         )
     alone = not x.shape and axis in (0, -1)  # a number is taken for an array of one
     axes = () if alone else normalize_axes(axis, len(x.shape), name)
-    start = initial if given else None
     neutral = None
     if where is not True:
         where = truths(name, where, x.shape)
@@ -184,15 +182,15 @@ def reduce(
             raise ShapeError(f"{name}: got shape {x.shape}, expected at least one element")
         out = full_like(x, initial, shape=reduced_shape(x.shape, axes, False))
     elif where is not True and neutral is None:
-        out = _folded_where(call, x, axes, start, where)
+        out = _folded_where(call, x, axes, initial, where)
     elif ufunc not in _REDUCED:
-        out = _folded(ufunc, call, x, axes, start, name)
+        out = _folded(ufunc, call, x, axes, initial, name)
     else:
         out = _REDUCED[ufunc](x, axis=axes, keepdims=bool(keepdims))
         if dtype is not None and ufunc in (np.add, np.multiply):
             out = astype(out, dtype, copy=False)  # small integers come back as int64
         # As in NumPy, what it starts from does not change the dtype.
-        return call(out, astype(as_array(initial), out.dtype, copy=False)) if given else out
+        return call(out, astype(start, out.dtype, copy=False)) if given else out
     return expand_dims(out, axes) if keepdims else out
 
 
@@ -257,7 +255,6 @@ def _folded(
 def _accumulate(
     ufunc: np.ufunc, call: Function, x: Array, axis: int = 0, dtype: Any = None
 ) -> Array:
-    x = as_array(x)
     if dtype is not None:
         x = astype(x, dtype, copy=False)
     axis = normalize_axis(axis, len(x.shape), f"np.{ufunc.__name__}.accumulate")
@@ -280,7 +277,7 @@ def _reduceat(
     ufunc: np.ufunc, call: Function, x: Array, indices: Any, axis: int = 0, dtype: Any = None
 ) -> Array:
     name = f"np.{ufunc.__name__}.reduceat"
-    x = moveaxis(as_array(x), normalize_axis(axis, len(as_array(x).shape), name), 0)
+    x = moveaxis(x, normalize_axis(axis, len(x.shape), name), 0)
     starts = as_indices(indices, name)
     starts = (concrete(starts, name) if isinstance(starts, Tensor) else starts).tolist()
     parts = []

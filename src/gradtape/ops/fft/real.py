@@ -22,6 +22,7 @@ from gradtape.ops.fft.common import (
     complex_dtype,
     library,
     norm_of,
+    prepared,
     real_dtype,
     resized,
 )
@@ -87,12 +88,10 @@ def coefficients_of(name: str, x: ArrayLike, s: Any, axes: Axis, norm: str | Non
 
     Conjugating the coefficients reverses the direction.
     """
-    x, norm = as_numbers(x), norm_of(name, norm)
+    x, chosen, norm = prepared(name, x, s, axes, norm)
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: got {x.dtype}, expected real numbers; use fft, or real(x)")
-    chosen, sizes = axes_and_sizes(name, x, s, axes)
     _check_some(name, chosen)
-    x = resized(name, x, chosen, sizes)
     if name[0] != "i":
         return rfft_over(x, axis=chosen, norm=norm)
     return conj(rfft_over(x, axis=chosen, norm=OTHER_NORM[norm]))
