@@ -28,9 +28,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
 # Some of them are often called with a keyword of another library, such as `dim=`, and explain that.
 _ADVISED = (
-    "all amax amin any argmax argmin concat concatenate cumprod cumsum dot einsum empty_like "
-    "full_like hstack log_softmax logsumexp max mean min ones_like outer pad prod softmax stack "
-    "std sum var vstack zeros_like"
+    "all amax amin any argmax argmin column_stack concat concatenate cumprod cumsum dot dstack "
+    "einsum empty_like full_like hstack log_softmax logsumexp max mean min ones_like outer pad "
+    "prod softmax stack std sum var vstack zeros_like"
 )
 
 
