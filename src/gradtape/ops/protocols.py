@@ -134,7 +134,5 @@ def _array_function(
         advice.raise_explained(adapter.function, args, kwargs, error)
 
 
-def install() -> None:
-    """Give tensors the protocols."""
-    Tensor.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
-    Tensor.__array_function__ = _array_function  # type: ignore[attr-defined]
+Tensor.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
+Tensor.__array_function__ = _array_function  # type: ignore[attr-defined]
