@@ -375,8 +375,7 @@ _LAZY = {
     "tools.explain_call": "explain_call",
     "tools.writes": "detect_writes",
 }
-_PLACES = {name: _place_of(name) for name in _ARRAYS}
-_PLACES |= {
+_PLACES = {
     name: f"gradtape.{module}:{name}" for module, names in _LAZY.items() for name in names.split()
 }
 
@@ -396,11 +395,12 @@ vmap = _explained(vmap, __name__)
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return _load(f"gradtape.{name}")
-    if name not in _PLACES:
+    place = _place_of(name) if name in _ARRAYS else _PLACES.get(name)
+    if place is None:
         raise _missing_name(name)
     # Found here from now on, without a detour.
-    return globals().setdefault(name, _explained(_found_at(_PLACES[name]), __name__))
+    return globals().setdefault(name, _explained(_found_at(place), __name__))
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES, *_NAMESPACES} - {"TYPE_CHECKING"})
+    return sorted({*globals(), *_PLACES, *_NAMESPACES, *_ARRAYS} - {"TYPE_CHECKING"})

@@ -285,7 +285,7 @@ OTHERS: dict[str, tuple[Callable[[], Any], str]] = {
     "axes of rot90": (lambda: gt.rot90(M, 1, None), r"rot90: got axes None, expected two"),
     "axis of expand_dims": (lambda: gt.expand_dims(X, None), r"expand_dims: got axis=None"),
     "axis of linspace": (lambda: gt.linspace(0, 1, 3, axis=None), r"linspace: got axis=None"),
-    "nothing to join": (lambda: gt.concat(None), r"concatenate: got None, .*list or tuple"),
+    "nothing to join": (lambda: gt.concat(None), r"concatenate: got arrays=None, .*list or tuple"),
     "nothing to cut": (lambda: gt.split(X, None), r"split: got None, expected the number of parts"),
     "axes of tensordot": (lambda: gt.tensordot(M, M, None), r"tensordot: got axes=None, expected"),
     "pairs of axes": (lambda: gt.tensordot(M, M, ("a", 0)), r"tensordot: got an axis='a'"),

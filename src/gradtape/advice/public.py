@@ -28,9 +28,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
 # Some of them are often called with a keyword of another library, such as `dim=`, and explain that.
 _ADVISED = (
-    "all amax amin any argmax argmin concat concatenate cumprod cumsum dot einsum empty_like "
-    "full_like hstack log_softmax logsumexp max mean min ones_like outer pad prod softmax stack "
-    "std sum var vstack zeros_like"
+    "all amax amin any argmax argmin column_stack concat concatenate cumprod cumsum dot dstack "
+    "einsum empty_like full_like hstack log_softmax logsumexp max mean min ones_like outer pad "
+    "prod softmax stack std sum var vstack zeros_like"
 )
 
 
@@ -108,7 +108,6 @@ def missing_name(name: str) -> MissingNameError:
     return MissingNameError(name, lambda name: advice.instead(name))
 
 
-@once
 def _advised(function: F) -> F:
     """A function wrapped so that it explains a keyword that it does not have, at little cost."""
 
@@ -129,8 +128,12 @@ def install(namespace: dict[str, Any]) -> None:
     Args:
         namespace: The `globals()` of `gradtape`, some functions of which are wrapped.
     """
+    wrappers: dict[Any, Any] = {}  # `amax` is `max`
     for name in _ADVISED.split():
-        namespace[name] = _advised(namespace[name])
+        function = namespace[name]
+        namespace[name] = wrappers.get(function) or wrappers.setdefault(
+            function, _advised(function)
+        )
     HOOKS.operand_refused = lambda error, name: advice.name_caller(error, name)
     HOOKS.rule_failed = lambda op, error: advice.name_rule(op, error)
     HOOKS.conversion_refused = lambda error, recorded: advice.add_ways_out(error, recorded)

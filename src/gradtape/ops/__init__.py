@@ -72,7 +72,4 @@ needed.fill(
     sum=reduce.sum,
     sum_op=op_of(reduce.sum_over),
 )
-device.install()
-inspection.install()
 methods.install()
-protocols.install()

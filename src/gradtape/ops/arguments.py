@@ -11,7 +11,7 @@ import numpy as np
 from gradtape import advice
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
-from gradtape.errors import ArgumentError, AxisError, DTypeError, GradtapeError, ShapeError
+from gradtape.errors import AxisError, DTypeError, GradtapeError, ShapeError
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
 # A batched result and where its batch axis is.
@@ -139,18 +139,3 @@ def real_only(name: str, x: Any) -> Any:
 def weak_or_array(value: ArrayLike) -> Any:
     """Lists as arrays; Python numbers stay, as they do not decide the dtype."""
     return value if isinstance(value, int | float) else adopted(as_array(value))
-
-
-def refuse_axis_first(call: str, index: Any, axis: Any) -> None:
-    """Raise for arguments in the order of PyTorch, in which the axis comes before the index.
-
-    Args:
-        call: What is called, with its arguments in our order.
-        index: The argument for the index: never one number.
-        axis: The argument for the axis.
-    """
-    if isinstance(index, int) and isinstance(axis, ARRAYS) and axis.shape:
-        raise ArgumentError(
-            f"{call.partition('(')[0]}: got the number {index} as index and an array as axis, "
-            f"which is PyTorch's order, expected gt.{call}"
-        )

@@ -16,7 +16,7 @@ from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import in_front, move_batch_axis
 from gradtape.core.call import call
-from gradtape.core.define import broadcast_sizes, general
+from gradtape.core.define import general
 from gradtape.core.lowering import Composite, Elements, Reader, Scatter
 from gradtape.core.nested import View
 from gradtape.core.op import Facts, NotDifferentiable, Op
@@ -41,7 +41,7 @@ from gradtape.ops.index import (
     split_index,
 )
 from gradtape.ops.select import where
-from gradtape.ops.shape import broadcast_to, reshape
+from gradtape.ops.shape import broadcast_to, broadcasts_to, reshape
 from gradtape.ops.which import numbers_along
 from gradtape.typing import Array, ArrayLike
 
@@ -244,7 +244,7 @@ def _one_for_all(index: Any, value: Any, shape: tuple[int, ...]) -> bool:
     if not isinstance(index, ARRAYS) or index.dtype != np.bool_ or not index.shape:
         return False
     covered, rest = shape[: len(index.shape)], shape[len(index.shape) :]
-    return index.shape == covered and _broadcasts(getattr(value, "shape", ()), rest)
+    return index.shape == covered and broadcasts_to(getattr(value, "shape", ()), rest)
 
 
 def _where_true(mask: Any, value: Any, x: Any) -> Any:
@@ -271,16 +271,9 @@ def _spread(value: Any, shape: tuple[int, ...]) -> Any:
         return value
     own = value.shape
     extra = max(len(own) - len(shape), 0)  # NumPy drops leading axes of size 1
-    if own[:extra] != (1,) * extra or not _broadcasts(own[extra:], shape):
+    if own[:extra] != (1,) * extra or not broadcasts_to(own[extra:], shape):
         raise ShapeError(
             f"setitem: got a value of shape {own}, expected one that broadcasts to {shape}, as "
             "the part has"
         )
     return broadcast_to(reshape(value, own[extra:]) if extra else value, shape)
-
-
-def _broadcasts(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    try:
-        return broadcast_sizes(own, shape) == shape
-    except ShapeError:
-        return False

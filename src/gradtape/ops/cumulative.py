@@ -14,7 +14,6 @@ from gradtape.core.op import Facts
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.comparison import isfinite
-from gradtape.ops.family import member
 from gradtape.ops.recurrence import backwards, previous, recurrence
 from gradtape.ops.select import where
 from gradtape.ops.shape import ravel
@@ -72,37 +71,46 @@ cumulative_product: Callable[..., Any] = general(
 )
 
 
-_OPS = {"cumsum": _cumsum, "cumprod": cumulative_product}
-
-
-def _cumulated(name: str, x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Array:
-    """{what} of the elements up to each place along an axis.
+def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Array:
+    """Sums of the elements up to each place along an axis.
 
     Args:
-        x: The array.
-        axis: Along which axis; None takes the flattened array.
-        dtype: The dtype to compute in.
+        x: What to sum.
+        axis: Along which axis; None sums along the flattened array.
+        dtype: The dtype to sum in.
 
     Raises:
         AxisError: There is no such axis.
 
-    cumsum:
     >>> gt.cumsum(np.array([1.0, 2.0, 3.0]))
     array([1., 3., 6.])
+    """
+    return _cumulated(_cumsum, "cumsum", x, axis, dtype)
 
-    cumprod:
+
+def cumprod(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Array:
+    """Products of the elements up to each place along an axis.
+
+    Args:
+        x: What to multiply.
+        axis: Along which axis; None multiplies along the flattened array.
+        dtype: The dtype to multiply in.
+
+    Raises:
+        AxisError: There is no such axis.
+
     >>> gt.cumprod(np.array([1.0, 2.0, 3.0]))
     array([1., 2., 6.])
     """
+    return _cumulated(cumulative_product, "cumprod", x, axis, dtype)
+
+
+def _cumulated(op: Any, name: str, x: ArrayLike, axis: int | None, dtype: Any) -> Array:
     x = as_array(x)
     if dtype is not None:
         x = astype(x, dtype, copy=False)
     if axis is None:
         x, axis = ravel(x), 0
-    out = _OPS[name](x, axis=normalize_axis(axis, len(x.shape), name), reverse=False)
+    out = op(x, axis=normalize_axis(axis, len(x.shape), name), reverse=False)
     # Small integers are computed in int64: modulo their size it is the same.
     return out if dtype is None else astype(out, dtype, copy=False)
-
-
-cumsum = member("cumsum", _cumulated, what="Sums")
-cumprod = member("cumprod", _cumulated, what="Products")

@@ -139,9 +139,7 @@ def _module_for(x: Any) -> Any:
     return module
 
 
-def install() -> None:
-    """Give tensors the methods and the property."""
-    Tensor.to_device = _to_device  # type: ignore[attr-defined]
-    Tensor.__dlpack__ = _dlpack  # type: ignore[attr-defined]
-    Tensor.__dlpack_device__ = _dlpack_device  # type: ignore[attr-defined]
-    Tensor.device = property(device_of)  # type: ignore[attr-defined]
+Tensor.to_device = _to_device  # type: ignore[attr-defined]
+Tensor.__dlpack__ = _dlpack  # type: ignore[attr-defined]
+Tensor.__dlpack_device__ = _dlpack_device  # type: ignore[attr-defined]
+Tensor.device = property(device_of)  # type: ignore[attr-defined]

@@ -18,7 +18,6 @@ from gradtape.errors import AxisError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, as_integer, normalize_axis
 from gradtape.ops.checks import check_axes
-from gradtape.ops.family import member
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import Array, ArrayLike
@@ -179,11 +178,11 @@ def _triangle_op(name: str, kept: Callable[[Any, int], Any]) -> Callable[..., An
 
 
 # d tril(x) = tril(dx); a projection along the axes is its own transpose
-_TRIANGLES = {"tril": _triangle_op("tril", operator.le), "triu": _triangle_op("triu", operator.ge)}
+_tril, _triu = _triangle_op("tril", operator.le), _triangle_op("triu", operator.ge)
 
 
-def _triangle(name: str, x: ArrayLike, /, k: int = 0) -> Array:
-    """The {which} triangles of matrices, with zeros {beyond} diagonal `k`.
+def tril(x: ArrayLike, /, k: int = 0) -> Array:
+    """The lower triangles of matrices, with zeros above diagonal `k`.
 
     Args:
         x: The matrices, in the last two axes; a vector stands for rows that are all equal to it.
@@ -192,22 +191,33 @@ def _triangle(name: str, x: ArrayLike, /, k: int = 0) -> Array:
     Raises:
         ShapeError: The array has no axes.
 
-    tril:
     >>> gt.tril(np.ones((2, 2)))
     array([[1., 0.],
            [1., 1.]])
+    """
+    return _triangle(_tril, "tril", x, k)
 
-    triu:
+
+def triu(x: ArrayLike, /, k: int = 0) -> Array:
+    """The upper triangles of matrices, with zeros below diagonal `k`.
+
+    Args:
+        x: The matrices, in the last two axes; a vector stands for rows that are all equal to it.
+        k: Which diagonal: 0 is the main one, positive ones lie above it.
+
+    Raises:
+        ShapeError: The array has no axes.
+
     >>> gt.triu(np.ones((2, 2)))
     array([[1., 1.],
            [0., 1.]])
     """
+    return _triangle(_triu, "triu", x, k)
+
+
+def _triangle(op: Callable[..., Any], name: str, x: ArrayLike, k: int) -> Array:
     x = as_array(x)
     if len(x.shape) < 2:
         check_axes(name, x, least=1)
         x = broadcast_to(x, (x.shape[0], x.shape[0]))
-    return _TRIANGLES[name](x, k=as_integer(k, name, "k"))
-
-
-tril = member("tril", _triangle, which="lower", beyond="above")
-triu = member("triu", _triangle, which="upper", beyond="below")
+    return op(x, k=as_integer(k, name, "k"))

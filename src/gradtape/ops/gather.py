@@ -23,7 +23,7 @@ from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, IndexingError, ShapeError
 from gradtape.ops import lowered
-from gradtape.ops.arguments import as_array, normalize_axis, refuse_axis_first
+from gradtape.ops.arguments import ARRAYS, as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.select import clip
 from gradtape.ops.shape import broadcast_to, moveaxis, reshape, transpose
@@ -307,6 +307,18 @@ def _check_fits(small: Any, large: Any, skip: int | None, name: str, what: str) 
             )
 
 
+def _prepared(call: str, x: Any, index: Any, axis: Any) -> tuple[Any, Any, int]:
+    """Arguments of a function that PyTorch has with the axis before the index, checked."""
+    name = call.partition("(")[0]
+    if isinstance(index, int) and isinstance(axis, ARRAYS) and axis.shape:
+        raise ArgumentError(
+            f"{name}: got the number {index} as index and an array as axis, which is PyTorch's "
+            f"order, expected gt.{call}"
+        )
+    x, index = as_array(x), adopted(as_indices(index, name))
+    return x, index, normalize_axis(axis, len(x.shape), name)
+
+
 def gather(x: ArrayLike, index: ArrayLike, /, axis: int) -> Array:
     """Along an axis, the elements that an array of integers names, as `torch.gather`.
 
@@ -326,9 +338,7 @@ def gather(x: ArrayLike, index: ArrayLike, /, axis: int) -> Array:
     >>> gt.gather(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 0]]), axis=0)
     array([[3., 2.]])
     """
-    refuse_axis_first("gather(x, index, axis)", index, axis)
-    x, index = as_array(x), as_indices(index, "gather")
-    axis = normalize_axis(axis, len(x.shape), "gather")
+    x, index, axis = _prepared("gather(x, index, axis)", x, index, axis)
     _check_fits(index, x, axis, "gather", "x")
     return gather_leading(x, *places_along(index.shape, index, axis))
 
@@ -353,9 +363,8 @@ def scatter_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) ->
     >>> gt.scatter_add(np.zeros(3), np.array([0, 0, 2]), np.array([1.0, 2.0, 3.0]), axis=0)
     array([3., 0., 3.])
     """
-    refuse_axis_first("scatter_add(x, index, src, axis)", index, axis)
-    x, index, src = as_array(x), adopted(as_indices(index, "scatter_add")), as_array(src)
-    axis = normalize_axis(axis, len(x.shape), "scatter_add")
+    x, index, axis = _prepared("scatter_add(x, index, src, axis)", x, index, axis)
+    src = as_array(src)
     _check_fits(index, x, axis, "scatter_add", "x")
     _check_fits(index, src, None, "scatter_add", "src")
     if src.shape != index.shape:
@@ -381,9 +390,8 @@ def index_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) -> A
     array([[0., 0.],
            [2., 2.]])
     """
-    refuse_axis_first("index_add(x, index, src, axis)", index, axis)
-    x, index, src = as_array(x), adopted(as_indices(index, "index_add")), as_array(src)
-    axis = normalize_axis(axis, len(x.shape), "index_add")
+    x, index, axis = _prepared("index_add(x, index, src, axis)", x, index, axis)
+    src = as_array(src)
     needed = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
     if len(index.shape) != 1 or src.shape != needed:
         raise ShapeError(

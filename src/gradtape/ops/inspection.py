@@ -262,6 +262,4 @@ def _namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
     return sys.modules["gradtape"]
 
 
-def install() -> None:
-    """Tell other libraries which functions work on tensors."""
-    Tensor.__array_namespace__ = _namespace  # type: ignore[attr-defined]
+Tensor.__array_namespace__ = _namespace  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from gradtape.core.define import general
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.op import EVERY, Facts
 from gradtape.core.scalar import Scalar
-from gradtape.errors import DTypeError, GradtapeError, ShapeError, UnsupportedError
+from gradtape.errors import ShapeError, UnsupportedError
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
@@ -26,12 +26,7 @@ from gradtape.typing import Array, ArrayLike
 
 def _sequence(arrays: Any, name: str) -> list[Array]:
     """The arrays to join; an array stands for the sequence along its first axis."""
-    try:
-        inputs = [as_array(x) for x in arrays]
-    except TypeError as error:
-        if isinstance(error, GradtapeError):
-            raise
-        raise DTypeError(f"{name}: got {arrays!r}, expected a list or tuple of arrays") from None
+    inputs = [as_array(x) for x in arrays]
     if not inputs:
         raise ShapeError(f"{name}: got no arrays, expected at least one")
     return inputs

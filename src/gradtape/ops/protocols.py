@@ -100,15 +100,11 @@ def _into_arrays(
             for key, value in options.items()
         }
     except ConversionError:
-        symbol = _SYMBOLS.get(ufunc)
-        augmented = symbol and len(inputs) == 2 and inputs[0] is out[0]
+        symbol, instead = _SYMBOLS.get(ufunc), "drop out= and use the result"
+        if symbol and len(inputs) == 2 and inputs[0] is out[0]:
+            instead = f"write w = w {symbol} t instead of w {symbol}= t"
         raise UnsupportedError(
-            f"{name}: an ndarray cannot hold the history of a tensor; "
-            + (
-                f"write w = w {symbol} t instead of w {symbol}= t"
-                if augmented
-                else "drop out= and use the result"
-            )
+            f"{name}: an ndarray cannot hold the history of a tensor; {instead}"
         ) from None
     return getattr(ufunc, method)(*arrays, out=out if len(out) > 1 else out[0], **options)
 
@@ -138,7 +134,5 @@ def _array_function(
         advice.raise_explained(adapter.function, args, kwargs, error)
 
 
-def install() -> None:
-    """Give tensors the protocols."""
-    Tensor.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
-    Tensor.__array_function__ = _array_function  # type: ignore[attr-defined]
+Tensor.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
+Tensor.__array_function__ = _array_function  # type: ignore[attr-defined]

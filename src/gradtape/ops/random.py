@@ -26,6 +26,7 @@ from gradtape.ops.arguments import as_dtype, as_shape, weak_or_array
 from gradtape.ops.cast import astype
 from gradtape.ops.generator import Generator, Key, Words, source_of
 from gradtape.ops.inspection import result_type
+from gradtape.ops.shape import broadcasts_to
 from gradtape.typing import ArrayLike, Shape
 
 # ---- ops: numbers from words --------------------------------------------------------------------
@@ -195,8 +196,7 @@ def drawn_shape(shape: Shape | None, name: str, *parameters: Any) -> tuple[int, 
     if shape is None:
         return own
     wanted = as_shape(shape, name)
-    fits = all(size in (1, n) for size, n in zip(own[::-1], wanted[::-1], strict=False))
-    if len(own) > len(wanted) or not fits:
+    if not broadcasts_to(own, wanted):
         raise ShapeError(
             f"{name}: got parameters of shape {own}, expected what broadcasts to shape {wanted}"
         )

@@ -325,6 +325,14 @@ def _batch_broadcast(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Ba
     return call(op, (x,), {"shape": (size, *shape)}), 0
 
 
+def broadcasts_to(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether an array of the shape `own` can be repeated to a shape."""
+    try:
+        return broadcast_sizes(own, shape) == shape
+    except ShapeError:
+        return False
+
+
 def _infer_broadcast(x: Aval, shape: tuple[int, ...]) -> Aval:
     # An axis may not be longer than asked for, though the two shapes would broadcast.
     if broadcast_sizes(x.shape, shape) != shape:

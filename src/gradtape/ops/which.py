@@ -15,7 +15,6 @@ from gradtape.core.scalar import truth
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.comparison import equal, isnan, logical_or, not_equal
-from gradtape.ops.family import member
 from gradtape.ops.reduce import (
     NO_AXIS,
     REDUCTIONS,
@@ -72,7 +71,7 @@ def _arg(name: str, extreme: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-_POSITIONS = {"argmax": _arg("argmax", max_of), "argmin": _arg("argmin", min_of)}
+_argmax, _argmin = _arg("argmax", max_of), _arg("argmin", min_of)
 
 
 def position_along(
@@ -90,10 +89,8 @@ def position_along(
 
 
 @options(REDUCTIONS, raises=NO_AXIS)
-def _position(
-    name: str, x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False
-) -> Array:
-    """Where the {what} element is, the first one if there are several; has no derivative.
+def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """Where the largest element is, the first one if there are several; has no derivative.
 
     Args:
         x: Where to look.
@@ -102,19 +99,27 @@ def _position(
     Raises:
         ShapeError: There are no elements.
 
-    argmax:
     >>> gt.argmax(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     array([1, 0])
+    """
+    return position_along(_argmax, "argmax", x, axis, keepdims)
 
-    argmin:
+
+@options(REDUCTIONS, raises=NO_AXIS)
+def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """Where the smallest element is; otherwise as `argmax`.
+
+    Args:
+        x: Where to look.
+        axis: Along which axis; None looks in the flattened array.
+
+    Raises:
+        ShapeError: There are no elements.
+
     >>> gt.argmin(np.array([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     array([0, 1])
     """
-    return position_along(_POSITIONS[name], name, x, axis, keepdims)
-
-
-argmax = member("argmax", _position, what="largest")
-argmin = member("argmin", _position, what="smallest")
+    return position_along(_argmin, "argmin", x, axis, keepdims)
 
 
 def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
@@ -129,34 +134,40 @@ def _test(ufunc: np.ufunc, name: str, combine: str) -> Callable[..., Any]:
     )
 
 
-_TRUTHS = {"any": _test(np.logical_or, "any", "or"), "all": _test(np.logical_and, "all", "and")}
+_any, _all = _test(np.logical_or, "any", "or"), _test(np.logical_and, "all", "and")
 
 
 @options(REDUCTIONS, raises=NO_AXIS)
-def _truth(
-    name: str, x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, where: Any = True
-) -> Array:
-    """Whether {what} true, over all or the given axes.
+def any(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Array:
+    """Whether any element is true, over all or the given axes.
 
     Args:
         x: The truth values; numbers count as true if they are not 0.
 
-    any:
     >>> gt.any(np.array([[True, False], [False, False]]), axis=1)
     array([ True, False])
+    """
+    return _truth(_any, "any", x, axis, keepdims, where)
 
-    all:
+
+@options(REDUCTIONS, raises=NO_AXIS)
+def all(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Array:
+    """Whether all elements are true, over all or the given axes.
+
+    Args:
+        x: The truth values; numbers count as true if they are not 0.
+
     >>> gt.all(np.array([[True, True], [False, True]]), axis=1)
     array([ True, False])
     """
+    return _truth(_all, "all", x, axis, keepdims, where)
+
+
+def _truth(op: Any, name: str, x: ArrayLike, axis: Axis, keepdims: bool, where: Any) -> Array:
     if where is not True and where is not None:
         return masked(name, x, axis, None, keepdims, None, where)
     x, axes = prepared(name, x, axis)
-    return _TRUTHS[name](x, axis=axes, keepdims=bool(keepdims))
-
-
-any = member("any", _truth, what="any element is")
-all = member("all", _truth, what="all elements are")
+    return op(x, axis=axes, keepdims=bool(keepdims))
 
 
 def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
