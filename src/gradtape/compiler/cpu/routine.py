@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gradtape.compiler.cpu.gemm.gemm import gemms_of
-from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, VOID, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
 from gradtape.compiler.cpu.runtime.blocks_native import SMALL
@@ -103,7 +103,7 @@ class _Writer:
             buffer: n for given in (plan.inputs, plan.outputs) for n, buffer in enumerate(given)
         }
         self._cpu = cpu
-        self._status = self._table = self._own_table = Value(PTR, "null")
+        self._status = self._table = self._own_table = NULL
 
     def write(self) -> None:
         b, plan = self._b, self._plan
@@ -120,7 +120,7 @@ class _Writer:
         if plan.failures:
             _note_number(b, plan.name, code, self._status)
         _give_back_arena(b, self._routine, memory)
-        result = b.select(b.icmp("eq", code, Value(I64, "-1")), Value(I64, "0"), code)
+        result = b.select(b.icmp("eq", code, -1), Value(I64, "0"), code)
         b.emit(f"ret {b.convert('trunc', result, 'i32')}")
         b.module.define(b.function(f"define i32 @{plan.name}(ptr %inputs, ptr %outputs)"))
 
@@ -131,8 +131,8 @@ class _Writer:
         if routine.table_on_stack:
             self._table = b.alloca(PTR, len(routine.slots) + 1)
         else:
-            self._table = _at(b, memory, plan.arena.size, "i8")
-        b.store(self._status, _at(b, self._table, len(routine.slots)))
+            self._table = b.element(memory, plan.arena.size, "i8")
+        b.store(self._status, b.element(self._table, len(routine.slots), "ptr"))
         own = [
             len(c.buffers) + len(c.words) for c in routine.calls.values() if c.buffers is not None
         ]
@@ -149,11 +149,11 @@ class _Writer:
         known: dict[Buffer, Value] = {}
         for buffer, slot in routine.slots.items():
             if buffer.kind == "temporary":
-                address = _at(b, memory, plan.arena.offsets[buffer], "i8")
+                address = b.element(memory, plan.arena.offsets[buffer], "i8")
             else:
-                address = b.load(_at(b, _given(buffer), self._numbers[buffer]), PTR)
+                address = b.load(b.element(_given(buffer), self._numbers[buffer], "ptr"), PTR)
             known[buffer] = address
-            b.store(address, _at(b, self._table, slot))
+            b.store(address, b.element(self._table, slot, "ptr"))
         return known
 
     def _fill_table_in_loops(self, memory: Value) -> None:
@@ -174,10 +174,10 @@ class _Writer:
                     address = b.element(memory, number, "i8")
                 else:
                     address = b.load(b.element(_given(own[0]), number, "ptr"), PTR)
-                b.store(address, b.element(self._table, b.add(n, _number(first)), "ptr"))
+                b.store(address, b.element(self._table, b.add(n, first), "ptr"))
 
     def _loaded(self, buffer: Buffer) -> Value:
-        return self._b.load(_at(self._b, self._table, self._routine.slots[buffer]), PTR)
+        return self._b.load(self._b.element(self._table, self._routine.slots[buffer], "ptr"), PTR)
 
     # ---- steps -----------------------------------------------------------------------------
 
@@ -195,22 +195,22 @@ class _Writer:
         call, table = self._routine.calls[step], self._table
         if call.buffers is not None:
             table = self._own_table
-            given = words if words is not None else map(_number, call.words)
+            given = words if words is not None else [b.const(I64, word) for word in call.words]
             for n, value in enumerate([*map(address, call.buffers), *given], 1):
-                b.store(value, _at(b, table, n))
+                b.store(value, b.element(table, n, "ptr"))
         if call.parts == 1:
             b.emit(f"call void @{call.function}({table}, i64 0)")
         else:
-            b.module.declare("gt_parallel", "void", [PTR, PTR, I64])
-            b.emit(f"call void @gt_parallel(ptr @{call.function}, {table}, i64 {call.parts})")
+            function = Value(PTR, f"@{call.function}")
+            b.call("gt_parallel", VOID, function, table, b.const(I64, call.parts))
 
     def _multiply(self, product: Product, addresses: Mapping[Buffer, Value]) -> None:
         """Write the calls that compute a product; the status says if there is no memory."""
         b = self._b
-        work = Value(PTR, "null") if product.work is None else addresses[product.work]
+        work = NULL if product.work is None else addresses[product.work]
         for gemm, offsets in zip(gemms_of(product), product.calls, strict=True):
             pointers = [
-                _at(b, addresses[buffer], offset, gemm.scalar)
+                b.element(addresses[buffer], offset, gemm.scalar)
                 for buffer, offset in zip(
                     (product.a, product.b, product.c), offsets[:3], strict=True
                 )
@@ -245,7 +245,7 @@ class _Writer:
         b.start(latch)
         length = b.phi(I64, *((str(n), block) for n, block in zip(lengths, blocks, strict=True)))
         b.emit(f"{following} = add i64 {counter}, {length.text}")
-        b.branch_if(b.icmp("ult", Value(I64, following), _number(len(table))), head, done)
+        b.branch_if(b.icmp("ult", Value(I64, following), len(table)), head, done)
         b.start(done)
 
     def _operands(self, step: Step) -> list[int]:
@@ -260,7 +260,7 @@ class _Writer:
         """Write the call of a step like this one; returns the number of its operands."""
         b = self._b
         operands = [
-            b.load(_at(b, at, n, "i64"), I64) for n in range(1, 1 + len(self._operands(step)))
+            b.load(b.element(at, n, "i64"), I64) for n in range(1, 1 + len(self._operands(step)))
         ]
         buffers = step.buffers if isinstance(step, Product) else self._routine.calls[step].buffers
         count = len(buffers or ())
@@ -276,14 +276,6 @@ def _code(routine: Routine, step: Step) -> Any:
         sizes = step._replace(a=None, b=None, c=None, work=None)  # type: ignore[arg-type]
         return sizes, step.c.dtype, step.a is step.b
     return routine.calls[step].function
-
-
-def _number(value: int) -> Value:
-    return Value(I64, str(value))
-
-
-def _at(b: Builder, table: Value, place: int, scalar: str = "ptr") -> Value:
-    return b.element(table, _number(place), scalar)
 
 
 def _given(buffer: Buffer) -> Value:
@@ -305,7 +297,7 @@ def _begin_status(b: Builder, routine: Routine, memory: Value) -> Value:
     if routine.status_words <= _MOST_ON_STACK:
         status = b.alloca(I64, routine.status_words)
     else:
-        status = _at(b, memory, routine.status_at, "i8")
+        status = b.element(memory, routine.status_at, "i8")
     # Larger than all codes, so that the smallest one wins.
     b.store(Value(I64, "-1"), status)
     return status
@@ -315,7 +307,7 @@ def _note_number(b: Builder, name: str, code: Value, status: Value) -> None:
     """If a condition did not hold, store the number for which it failed."""
     # Calls that fail at the same time may report each other's number, which failed as well.
     b.module.define(f"@{name}_wrong = global i64 0")
-    with b.only_if(b.icmp("ne", code, b.const(I64, -1))):
+    with b.only_if(b.icmp("ne", code, -1)):
         number = b.load(b.element(status, code, I64), I64)
         b.store(number, Value(PTR, f"@{name}_wrong"))
 
@@ -325,21 +317,14 @@ def _take_arena(b: Builder, routine: Routine) -> Value:
     if routine.memory <= _STACK:
         return b.alloca(Type("i8"), max(routine.memory, 1))
     if routine.memory <= SMALL:
-        b.module.declare("gt_take_small", PTR, [])
         memory = b.call("gt_take_small", PTR)
     else:
-        b.module.declare("gt_take", PTR, [I64])
-        memory = b.call("gt_take", PTR, Value(I64, str(routine.memory)))
-    failed, go = b.new_block("failed"), b.new_block("go")
-    b.branch_if(b.instruction(memory.type.of("i1"), f"icmp eq {memory}, null"), failed, go)
-    b.start(failed)
-    b.emit(f"ret i32 {NO_MEMORY}")
-    b.start(go)
+        memory = b.call("gt_take", PTR, b.const(I64, routine.memory))
+    with b.only_if(b.icmp("eq", memory, NULL), returns=True):
+        b.emit(f"ret i32 {NO_MEMORY}")
     return memory
 
 
 def _give_back_arena(b: Builder, routine: Routine, memory: Value) -> None:
     if routine.memory > _STACK:
-        give = "gt_give_small" if routine.memory <= SMALL else "gt_give"
-        b.module.declare(give, "void", [PTR])
-        b.emit(f"call void @{give}({memory})")
+        b.call("gt_give_small" if routine.memory <= SMALL else "gt_give", VOID, memory)

@@ -59,11 +59,11 @@ class PanelWriter(TileWriter):
         if isinstance(number, int):
             return Steps(cut.depth, cut.whole, cut.rest, True, True)
         b, left = self.b, cut.whole - (count - 1) * together
-        last = b.icmp("eq", number, b.const(I64, count - 1))
+        last = b.icmp("eq", number, count - 1)
         whole: int | Value = together
         if left != together:
             whole = b.select(last, b.const(I64, left), b.const(I64, together))
-        return Steps(cut.depth, whole, cut.rest, last, b.icmp("eq", number, b.const(I64, 0)))
+        return Steps(cut.depth, whole, cut.rest, last, b.icmp("eq", number, 0))
 
     def _slice(self, operands: Operands, steps: Steps, rows: Extent, columns: Extent) -> None:
         """C = A·B in the first slice, C += A·B in others."""

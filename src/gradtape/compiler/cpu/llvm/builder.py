@@ -80,6 +80,8 @@ class Value(NamedTuple):
 
 I64 = Type("i64")
 PTR = Type("ptr")
+VOID = Type("void")
+NULL = Value(PTR, "null")
 
 
 class Module:
@@ -108,11 +110,15 @@ class Module:
         return "\n".join([*self._declarations.values(), "", *self._functions, ""])
 
 
-def _binary(how: str) -> Callable[[Builder, Value, Value], Value]:
+# The second operand of an instruction; a number is a constant of the type of the first.
+Operand = Value | int | float
+
+
+def _binary(how: str) -> Callable[[Builder, Value, Operand], Value]:
     """A method that writes an instruction on two values of the type that its result has."""
 
-    def write(self: Builder, x: Value, y: Value) -> Value:
-        return self.instruction(x.type, f"{how} {x}, {y.text}")
+    def write(self: Builder, x: Value, y: Operand) -> Value:
+        return self.instruction(x.type, f"{how} {x}, {self._second(x, y)}")
 
     return write
 
@@ -192,13 +198,19 @@ class Builder:
         return self.instruction(type, f"phi {type} {pairs}")
 
     @contextmanager
-    def only_if(self, condition: Value) -> Iterator[None]:
-        """Run a body if a condition holds; values computed in it cannot be used afterwards."""
+    def only_if(self, condition: Value, *, returns: bool = False) -> Iterator[None]:
+        """Run a body if a condition holds; values computed in it cannot be used afterwards.
+
+        Args:
+            condition: The condition.
+            returns: Whether the body ends with a return.
+        """
         body, end = self.new_block("body"), self.new_block("end")
         self.branch_if(condition, body, end)
         self.start(body)
         yield
-        self.branch(end)
+        if not returns:
+            self.branch(end)
         self.start(end)
 
     @contextmanager
@@ -282,6 +294,9 @@ class Builder:
         picked = ", ".join(f"i32 {number}" for number in numbers)
         return self.instruction(type, f"shufflevector {x}, {y}, <{count} x i32> <{picked}>")
 
+    def _second(self, x: Value, y: Operand) -> str:
+        return (y if isinstance(y, Value) else self.const(x.type, y)).text
+
     # ---- floating point --------------------------------------------------------------------
 
     fadd = _binary("fadd contract")
@@ -310,9 +325,9 @@ class Builder:
         """The absolute value of x with the sign of y."""
         return self.intrinsic("copysign", x.type, x, y)
 
-    def fcmp(self, predicate: str, x: Value, y: Value) -> Value:
+    def fcmp(self, predicate: str, x: Value, y: Operand) -> Value:
         """Compare; `predicate` is LLVM's (oeq, olt, une, uno, …)."""
-        return self.instruction(x.type.of("i1"), f"fcmp {predicate} {x}, {y.text}")
+        return self.instruction(x.type.of("i1"), f"fcmp {predicate} {x}, {self._second(x, y)}")
 
     # ---- integers --------------------------------------------------------------------------
 
@@ -329,9 +344,9 @@ class Builder:
     udiv = _binary("udiv")
     urem = _binary("urem")
 
-    def icmp(self, predicate: str, x: Value, y: Value) -> Value:
+    def icmp(self, predicate: str, x: Value, y: Operand) -> Value:
         """Compare; `predicate` is LLVM's (eq, ne, slt, ult, …)."""
-        return self.instruction(x.type.of("i1"), f"icmp {predicate} {x}, {y.text}")
+        return self.instruction(x.type.of("i1"), f"icmp {predicate} {x}, {self._second(x, y)}")
 
     # ---- both ------------------------------------------------------------------------------
 
@@ -344,9 +359,7 @@ class Builder:
         lanes = condition.type.lanes
         if lanes == 1:
             return condition
-        name = f"llvm.vector.reduce.or.v{lanes}i1"
-        self.module.declare(name, "i1", [condition.type])
-        return self.call(name, Type("i1"), condition)
+        return self.call(f"llvm.vector.reduce.or.v{lanes}i1", Type("i1"), condition)
 
     def convert(self, how: str, x: Value, scalar: str) -> Value:
         """Convert every lane; `how` is LLVM's (sitofp, fptosi, fpext, trunc, zext, bitcast, …)."""
@@ -370,8 +383,13 @@ class Builder:
         return self.instruction(type, f"call {flag}{type} @{full}({listed})")
 
     def call(self, name: str, result: Type, *args: Value) -> Value:
-        """Call a function that is defined in the module or imported."""
-        return self.instruction(result, f"call {result} @{name}({', '.join(map(str, args))})")
+        """Call a function that is defined elsewhere."""
+        self.module.declare(name, result, [arg.type for arg in args])
+        text = f"call {result} @{name}({', '.join(map(str, args))})"
+        if result != VOID:
+            return self.instruction(result, text)
+        self.emit(text)
+        return Value(VOID, "")
 
     # ---- memory ----------------------------------------------------------------------------
 
@@ -388,8 +406,10 @@ class Builder:
             known = self._spare[type, number] = self.alloca(type)
         return known
 
-    def element(self, pointer: Value, index: Value, scalar: str | Type) -> Value:
+    def element(self, pointer: Value, index: Value | int, scalar: str | Type) -> Value:
         """The address of an element of an array; one per lane if the index has lanes."""
+        if isinstance(index, int):
+            index = self.const(I64, index)
         type = Type("ptr", index.type.lanes)
         return self.instruction(type, f"getelementptr {scalar}, {pointer}, {index}")
 

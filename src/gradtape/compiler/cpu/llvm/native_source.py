@@ -34,9 +34,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, VOID, Builder, Module, Type, Value
 
-_I1, _VOID = Type("i1"), Type("void")
+_I1 = Type("i1")
 _TYPES = {name: Type(name) for name in ("i1", "i8", "i32", "i64", "double", "ptr", "void")}
 _UNSIGNED = {"ult", "ule", "ugt", "uge"}
 _INTRINSICS = {"smin", "umin", "ctlz"}
@@ -103,7 +103,7 @@ class NativeSource(NamedTuple):
 
 def _signature(node: ast.FunctionDef) -> _Signature:
     parameters = tuple(_type(arg.annotation) for arg in node.args.args)
-    result = _VOID if node.returns is None else _type(node.returns)
+    result = VOID if node.returns is None else _type(node.returns)
     return _Signature(result, parameters, node.args.vararg is not None)
 
 
@@ -126,7 +126,7 @@ class _Writer:
         self._signatures = signatures
         self._constants = constants
         self._node = node
-        self._values: dict[str, Value] = {"null": Value(PTR, "null")}
+        self._values: dict[str, Value] = {"null": NULL}
         self._variables: dict[str, tuple[Type, Value]] = {}
         self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         names = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
@@ -142,7 +142,7 @@ class _Writer:
         for name, value in zip(names, given, strict=True):
             self._set(name, value)
         if self._run(node.body):
-            self._b.emit("ret void" if signature.result == _VOID else "unreachable")
+            self._b.emit("ret void" if signature.result == VOID else "unreachable")
         linkage = "" if node.name.startswith("gt_") else "internal "
         head = f"define {linkage}{signature.result} @{node.name}({_listed(given)})"
         inline = " alwaysinline" if node.decorator_list else ""
@@ -386,10 +386,10 @@ class _Writer:
 
     def _called(self, result: Type, text: str, arguments: Sequence[Value]) -> Value:
         text = f"{text}({_listed(arguments)})"
-        if result != _VOID:
+        if result != VOID:
             return self._b.instruction(result, text)
         self._b.emit(text)
-        return Value(_VOID, "")
+        return Value(VOID, "")
 
     def _atomic(self, name: str, order: str, place: Value, *given: Value) -> Value:
         b, last = self._b, given[-1]

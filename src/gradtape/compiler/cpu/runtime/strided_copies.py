@@ -196,8 +196,8 @@ def _transpose(item: int) -> str:
     ]
 
     def place(side: str, line: int, start: int) -> Value:
-        step = b.mul(Value(I64, f"%{side}_step"), b.const(I64, line))
-        return b.element(b.element(Value(PTR, f"%{side}"), step, "i8"), b.const(I64, start), "i8")
+        step = b.mul(Value(I64, f"%{side}_step"), line)
+        return b.element(b.element(Value(PTR, f"%{side}"), step, "i8"), start, "i8")
 
     for row, column in itertools.product(range(0, _LINE // item, lanes), repeat=2):
         vectors = [b.load(place("from", row + i, column * item), kind) for i in range(lanes)]
@@ -216,7 +216,5 @@ def _transpose(item: int) -> str:
 
 @once
 def _driver(kind: str) -> Any:
-    memmove = ctypes.cast(ctypes.memmove, ctypes.c_void_p).value or 0
-    imports = {**pool.imports(), "memmove": memmove}
-    library = Library(cache.compiled(_source(kind)), imports, ["gt_layout"])
+    library = Library(cache.compiled(_source(kind)), pool.imports(), ["gt_layout"])
     return library.function("gt_layout", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64))
