@@ -245,7 +245,7 @@ class Builder:
         for (_, later), value in zip(names, state, strict=True):
             self.emit(f"{later} = bitcast {value} to {value.type}")
         self.emit(f"{following} = add i64 {counter}, {step}")
-        self.branch_if(self.icmp("slt", Value(I64, following), end), head, after)
+        self.branch_if(self.icmp("ult", Value(I64, following), end), head, after)
         self.start(after)
 
     # ---- constants -------------------------------------------------------------------------
