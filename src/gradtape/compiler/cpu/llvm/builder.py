@@ -294,6 +294,20 @@ class Builder:
         picked = ", ".join(f"i32 {number}" for number in numbers)
         return self.instruction(type, f"shufflevector {x}, {y}, <{count} x i32> <{picked}>")
 
+    def transposed(self, lines: Sequence[Value]) -> list[Value]:
+        """Transpose a square: quarters off the diagonal change places, in ever smaller squares."""
+        lines, side = list(lines), len(lines)
+        half = side // 2
+        while half:
+            low = [lane if not lane & half else side + lane - half for lane in range(side)]
+            high = [lane + half if not lane & half else side + lane for lane in range(side)]
+            for first in (line for line in range(side) if not line & half):
+                pair = lines[first], lines[first + half]
+                lines[first] = self.lanes_of(*pair, low)
+                lines[first + half] = self.lanes_of(*pair, high)
+            half //= 2
+        return lines
+
     def _second(self, x: Value, y: Operand) -> str:
         return (y if isinstance(y, Value) else self.const(x.type, y)).text
 
