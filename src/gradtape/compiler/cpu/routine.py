@@ -98,10 +98,10 @@ class _Writer:
         self._b = Builder(module)
         self._routine = routine
         self._plan = plan = routine.plan
-        # The number of a buffer among the inputs, or among the outputs.
-        self._numbers = {
-            buffer: n for given in (plan.inputs, plan.outputs) for n, buffer in enumerate(given)
-        }
+        # The number of a buffer among the inputs or the outputs, or its offset in the arena.
+        self._numbers = {**plan.arena.offsets}
+        for given in (plan.inputs, plan.outputs):
+            self._numbers.update((buffer, n) for n, buffer in enumerate(given))
         self._cpu = cpu
         self._status = self._table = self._own_table = NULL
 
@@ -142,18 +142,14 @@ class _Writer:
 
     def _fill_table(self, memory: Value) -> dict[Buffer, Value]:
         """Fill the table with the addresses of all arrays; returns those known as values."""
-        b, plan, routine = self._b, self._plan, self._routine
+        b, routine = self._b, self._routine
         if len(routine.slots) > _FEW_BUFFERS:
             self._fill_table_in_loops(memory)
             return {}
         known: dict[Buffer, Value] = {}
         for buffer, slot in routine.slots.items():
-            if buffer.kind == "temporary":
-                address = b.element(memory, plan.arena.offsets[buffer], "i8")
-            else:
-                address = b.load(b.element(_given(buffer), self._numbers[buffer], "ptr"), PTR)
-            known[buffer] = address
-            b.store(address, b.element(self._table, slot, "ptr"))
+            known[buffer] = self._address(buffer.kind, self._numbers[buffer], memory)
+            b.store(known[buffer], b.element(self._table, slot, "ptr"))
         return known
 
     def _fill_table_in_loops(self, memory: Value) -> None:
@@ -163,18 +159,18 @@ class _Writer:
             if not own:
                 continue
             first = routine.slots[own[0]]  # those of a kind are adjacent
-            made = kind == "temporary"
-            where = plan.arena.offsets if made else self._numbers
-            numbers = _constants(
-                b.module, f"{plan.name}_{kind}s", [where[buffer] for buffer in own]
-            )
+            listed = [self._numbers[buffer] for buffer in own]
+            numbers = _constants(b.module, f"{plan.name}_{kind}s", listed)
             with b.loop(len(own)) as n:
                 number = b.load(b.element(numbers, n, "i64"), I64)
-                if made:
-                    address = b.element(memory, number, "i8")
-                else:
-                    address = b.load(b.element(_given(own[0]), number, "ptr"), PTR)
+                address = self._address(kind, number, memory)
                 b.store(address, b.element(self._table, b.add(n, first), "ptr"))
+
+    def _address(self, kind: str, number: Value | int, memory: Value) -> Value:
+        b = self._b
+        if kind == "temporary":
+            return b.element(memory, number, "i8")
+        return b.load(b.element(Value(PTR, f"%{kind}s"), number, "ptr"), PTR)
 
     def _loaded(self, buffer: Buffer) -> Value:
         return self._b.load(self._b.element(self._table, self._routine.slots[buffer], "ptr"), PTR)
@@ -276,11 +272,6 @@ def _code(routine: Routine, step: Step) -> Any:
         sizes = step._replace(a=None, b=None, c=None, work=None)  # type: ignore[arg-type]
         return sizes, step.c.dtype, step.a is step.b
     return routine.calls[step].function
-
-
-def _given(buffer: Buffer) -> Value:
-    """The parameter that has the address of an input or output."""
-    return Value(PTR, f"%{buffer.kind}s")
 
 
 def _constants(module: Module, name: str, numbers: Sequence[int]) -> Value:
