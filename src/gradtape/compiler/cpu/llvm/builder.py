@@ -427,14 +427,15 @@ class Builder:
         type = Type("ptr", index.type.lanes)
         return self.instruction(type, f"getelementptr {scalar}, {pointer}, {index}")
 
-    def load(self, pointer: Value, type: Type) -> Value:
-        """Load from an address aligned for its scalar type."""
-        align = max(type.bits // 8, 1)
-        return self.instruction(type, f"load {type}, {pointer}, align {align}")
+    def load(self, pointer: Value, type: Type, order: str = "") -> Value:
+        """Load from an address aligned for its scalar type; with an order, atomically."""
+        how, place = ("load atomic", f"{pointer} {order}") if order else ("load", pointer)
+        return self.instruction(type, f"{how} {type}, {place}, align {max(type.bits // 8, 1)}")
 
-    def store(self, value: Value, pointer: Value) -> None:
-        """Store to an address aligned for its scalar type."""
-        self.emit(f"store {value}, {pointer}, align {max(value.type.bits // 8, 1)}")
+    def store(self, value: Value, pointer: Value, order: str = "") -> None:
+        """Store to an address aligned for its scalar type; with an order, atomically."""
+        how, place = ("store atomic", f"{pointer} {order}") if order else ("store", pointer)
+        self.emit(f"{how} {value}, {place}, align {max(value.type.bits // 8, 1)}")
 
     def lower(self, pointer: Value, value: Value) -> None:
         """Store an unsigned integer if it is below the one that is there, atomically."""

@@ -184,12 +184,8 @@ class _Writer:
         if isinstance(target, ast.Name):
             self._set(target.id, value)
             return
-        type, address, order = self._place(target)
-        value = _as(value, type)
-        if order:
-            self._b.emit(f"store atomic {value}, {address} {order}, align {type.bits // 8}")
-        else:
-            self._b.store(value, address)
+        address, type, order = self._place(target)
+        self._b.store(_as(value, type), address, order)
 
     def _set(self, name: str, value: Value) -> None:
         if name not in self._changed:
@@ -305,7 +301,7 @@ class _Writer:
             case ast.Attribute(ast.Name(owner), name):
                 return b.const(I64, self._constants[f"{owner}.{name}"])
             case ast.Subscript():
-                return self._loaded(*self._place(node))
+                return b.load(*self._place(node))
             case ast.BinOp(left, operator, right):
                 return self._binary(operator, left, right)
             case ast.Compare(left, [operator], [right]):
@@ -339,8 +335,8 @@ class _Writer:
             return self._b.element(x, y, "i8")
         return self._b.instruction(x.type, f"{_OPERATORS[type(operator).__name__]} {x}, {y.text}")
 
-    def _place(self, node: ast.expr) -> tuple[Type, Value, str]:
-        """The type and the address that `type[address, index]` names, and the order of access."""
+    def _place(self, node: ast.expr) -> tuple[Value, Type, str]:
+        """The address and the type that `type[address, index]` names, and the order of access."""
         order = ""
         match node:
             case ast.Subscript(ast.Name(name), where):
@@ -351,15 +347,9 @@ class _Writer:
                 raise AssertionError(f"not in the language: {ast.unparse(node)}")
         type = _TYPES[name]
         if not isinstance(where, ast.Tuple):
-            return type, self._value(where), order
+            return self._value(where), type, order
         start, index = map(self._value, where.elts)
-        return type, self._b.element(start, index, type), order
-
-    def _loaded(self, type: Type, address: Value, order: str) -> Value:
-        if not order:
-            return self._b.load(address, type)
-        text = f"load atomic {type}, {address} {order}, align {type.bits // 8}"
-        return self._b.instruction(type, text)
+        return self._b.element(start, index, type), type, order
 
     # ---- calls -----------------------------------------------------------------------------
 
@@ -369,10 +359,8 @@ class _Writer:
             case ast.Attribute(ast.Name(order), name):
                 return self._atomic(name, order, *map(self._value, node.args))
             case ast.Name("call"):
-                result, (function, *arguments) = (
-                    _type(node.args[0]),
-                    map(self._value, node.args[1:]),
-                )
+                result = _type(node.args[0])
+                function, *arguments = map(self._value, node.args[1:])
                 return self._called(result, f"call {result} {function.text}", arguments)
             case ast.Name(name) if name in self._signatures:
                 result, types, variadic = signature = self._signatures[name]

@@ -249,7 +249,7 @@ class Values:
                 status = self._status()
                 number = _first_of(b, b.load(given, Type("i64", lanes)), failed)
                 place = b.element(status, code, I64)
-                b.emit(f"store atomic {number}, {place} monotonic, align 8")
+                b.store(number, place, "monotonic")
                 b.lower(status, code)
 
     def _status(self) -> Value:
