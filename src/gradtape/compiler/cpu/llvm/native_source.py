@@ -19,7 +19,8 @@ C would mean:
   there before, and `acq_rel.swap(p, old, new)` whether it was `old`, and is now `new`.
 - Comparisons and `//`, `%` take integers as signed, `>>` as unsigned, as do `ult(x, y)`, `ugt`, ….
 - `call(type, p, ...)` calls the function at an address; `return tail(f(...))` leaves no frame.
-- `a if c else b` computes both. `and` and `or` stand in conditions only, and stop early.
+- `and` and `or` stand in conditions only, and stop early; `a if c else b` computes both. The
+  function returns False at `require(c)` unless the condition holds.
 - Other names are constants, `X` or `X.y`, or globals, of which a name is the address.
 
 A name that is assigned once is a value, others are memory. Functions named `gt_…` are exported;
@@ -156,6 +157,8 @@ class _Writer:
 
     def _statement(self, node: ast.stmt) -> bool:
         match node:
+            case ast.Expr(ast.Call(ast.Name("require"), [test])):
+                self._if(test, [], [ast.Return(ast.Constant(False))])
             case ast.Expr(value):
                 self._value(value)
             case ast.Assign([target], value):
