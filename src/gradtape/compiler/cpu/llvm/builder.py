@@ -185,9 +185,12 @@ class Builder:
         """End the block by going to another."""
         self.emit(f"br label %{label}")
 
-    def branch_if(self, condition: Value, label: str, otherwise: str) -> None:
-        """End the block by going to one of two others."""
-        self.emit(f"br i1 {condition.text}, label %{label}, label %{otherwise}")
+    def branch_if(
+        self, condition: Value, label: str, otherwise: str, *, likely: bool = False
+    ) -> None:
+        """End the block by going to one of two others, nearly always the first if it is likely."""
+        weights = ", !prof !0" if likely else ""
+        self.emit(f"br i1 {condition.text}, label %{label}, label %{otherwise}{weights}")
 
     def phi(self, type: Type, *incoming: tuple[Value | str, str]) -> Value:
         """A value that depends on the block control came from."""

@@ -46,6 +46,7 @@ _COMPARISONS = {"Eq": "eq", "NotEq": "ne", "Lt": "slt", "LtE": "sle", "Gt": "sgt
 _ARITHMETIC = {"Add": "add", "Sub": "sub", "Mult": "mul", "FloorDiv": "sdiv", "Mod": "srem"}
 _BITS = {"BitAnd": "and", "BitOr": "or", "LShift": "shl", "RShift": "lshr"}
 _OPERATORS = _ARITHMETIC | _BITS
+_WEIGHTS = '!0 = !{!"branch_weights", i32 2000, i32 1}\n'  # of the blocks of a likely condition
 
 
 class _Signature(NamedTuple):
@@ -99,7 +100,8 @@ class NativeSource(NamedTuple):
                 _Writer(module, signatures, self.constants, node).write()
             elif f"@{node.name}(" not in self.ir:
                 module.declare(node.name, result, [*parameters, *["..."] * variadic])
-        return self.ir + str(module)
+        text = self.ir + str(module)
+        return text + _WEIGHTS if "!prof" in text else text
 
 
 def _signature(node: ast.FunctionDef) -> _Signature:
@@ -158,7 +160,7 @@ class _Writer:
     def _statement(self, node: ast.stmt) -> bool:
         match node:
             case ast.Expr(ast.Call(ast.Name("require"), [test])):
-                self._if(test, [], [ast.Return(ast.Constant(False))])
+                self._if(test, [], [ast.Return(ast.Constant(False))], likely=True)
             case ast.Expr(value):
                 self._value(value)
             case ast.Assign([target], value):
@@ -199,9 +201,15 @@ class _Writer:
         type, room = self._variables[name]
         self._b.store(_as(value, type), room)
 
-    def _if(self, test: ast.expr, body: list[ast.stmt], otherwise: list[ast.stmt]) -> None:
+    def _if(
+        self,
+        test: ast.expr,
+        body: list[ast.stmt],
+        otherwise: list[ast.stmt],
+        likely: bool = False,
+    ) -> None:
         yes, no, after = map(self._b.new_block, ("yes", "no", "after"))
-        self._condition(test, yes, no)
+        self._condition(test, yes, no, likely)
         self._block(yes, body, after)
         self._block(no, otherwise, after)
         self._b.start(after)
@@ -267,22 +275,22 @@ class _Writer:
 
     # ---- expressions -----------------------------------------------------------------------
 
-    def _condition(self, node: ast.expr, yes: str, no: str) -> None:
-        """Go to one of two blocks."""
+    def _condition(self, node: ast.expr, yes: str, no: str, likely: bool = False) -> None:
+        """Go to one of two blocks, nearly always the first if it is likely."""
         match node:
             case ast.BoolOp(operator, [*parts, last]):
                 for part in parts:
                     following = self._b.new_block("also")
                     if isinstance(operator, ast.And):
-                        self._condition(part, following, no)
+                        self._condition(part, following, no, likely)
                     else:
                         self._condition(part, yes, following)
                     self._b.start(following)
-                self._condition(last, yes, no)
+                self._condition(last, yes, no, likely)
             case ast.UnaryOp(ast.Not(), operand):
                 self._condition(operand, no, yes)
             case _:
-                self._b.branch_if(self._truth(node), yes, no)
+                self._b.branch_if(self._truth(node), yes, no, likely=likely)
 
     def _truth(self, node: ast.expr) -> Value:
         value = self._value(node)
