@@ -80,6 +80,13 @@ def gt_called(function: ptr, x: i64) -> i64:
 def gt_again(x: i64) -> i64:
     return tail(gt_collatz(x + 1))
 
+def within(x: i64) -> i1:
+    require(x > 0 and x < 10)
+    return True
+
+def gt_within(x: i64) -> i64:
+    return i64(within(x))
+
 def gt_leading(x: i64) -> i64:
     return ctlz(x, True)
 """
@@ -120,6 +127,10 @@ def test_loops_and_how_they_are_left(run):
 @pytest.mark.parametrize(("a", "b", "expected"), [(0, 1, -1), (1, 1, 2), (1, 0, 3), (9, 0, -3)])
 def test_conditions_stop_early(run, a, b, expected):
     assert run("gt_questions", a, b) == expected
+
+
+def test_what_is_required(run):
+    assert [run("gt_within", x) for x in (0, 1, 9, 10)] == [0, 1, 1, 0]
 
 
 def test_cases(run):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gradtape.compiler.cpu.gemm.gemm import gemms_of
-from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, VOID, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
 from gradtape.compiler.cpu.runtime.blocks_native import SMALL
@@ -98,12 +98,12 @@ class _Writer:
         self._b = Builder(module)
         self._routine = routine
         self._plan = plan = routine.plan
-        # The number of a buffer among the inputs, or among the outputs.
-        self._numbers = {
-            buffer: n for given in (plan.inputs, plan.outputs) for n, buffer in enumerate(given)
-        }
+        # The number of a buffer among the inputs or the outputs, or its offset in the arena.
+        self._numbers = {**plan.arena.offsets}
+        for given in (plan.inputs, plan.outputs):
+            self._numbers.update((buffer, n) for n, buffer in enumerate(given))
         self._cpu = cpu
-        self._status = self._table = self._own_table = Value(PTR, "null")
+        self._status = self._table = self._own_table = NULL
 
     def write(self) -> None:
         b, plan = self._b, self._plan
@@ -120,7 +120,7 @@ class _Writer:
         if plan.failures:
             _note_number(b, plan.name, code, self._status)
         _give_back_arena(b, self._routine, memory)
-        result = b.select(b.icmp("eq", code, Value(I64, "-1")), Value(I64, "0"), code)
+        result = b.select(b.icmp("eq", code, -1), Value(I64, "0"), code)
         b.emit(f"ret {b.convert('trunc', result, 'i32')}")
         b.module.define(b.function(f"define i32 @{plan.name}(ptr %inputs, ptr %outputs)"))
 
@@ -131,8 +131,8 @@ class _Writer:
         if routine.table_on_stack:
             self._table = b.alloca(PTR, len(routine.slots) + 1)
         else:
-            self._table = _at(b, memory, plan.arena.size, "i8")
-        b.store(self._status, _at(b, self._table, len(routine.slots)))
+            self._table = b.element(memory, plan.arena.size, "i8")
+        b.store(self._status, b.element(self._table, len(routine.slots), "ptr"))
         own = [
             len(c.buffers) + len(c.words) for c in routine.calls.values() if c.buffers is not None
         ]
@@ -142,18 +142,14 @@ class _Writer:
 
     def _fill_table(self, memory: Value) -> dict[Buffer, Value]:
         """Fill the table with the addresses of all arrays; returns those known as values."""
-        b, plan, routine = self._b, self._plan, self._routine
+        b, routine = self._b, self._routine
         if len(routine.slots) > _FEW_BUFFERS:
             self._fill_table_in_loops(memory)
             return {}
         known: dict[Buffer, Value] = {}
         for buffer, slot in routine.slots.items():
-            if buffer.kind == "temporary":
-                address = _at(b, memory, plan.arena.offsets[buffer], "i8")
-            else:
-                address = b.load(_at(b, _given(buffer), self._numbers[buffer]), PTR)
-            known[buffer] = address
-            b.store(address, _at(b, self._table, slot))
+            known[buffer] = self._address(buffer.kind, self._numbers[buffer], memory)
+            b.store(known[buffer], b.element(self._table, slot, "ptr"))
         return known
 
     def _fill_table_in_loops(self, memory: Value) -> None:
@@ -163,21 +159,21 @@ class _Writer:
             if not own:
                 continue
             first = routine.slots[own[0]]  # those of a kind are adjacent
-            made = kind == "temporary"
-            where = plan.arena.offsets if made else self._numbers
-            numbers = _constants(
-                b.module, f"{plan.name}_{kind}s", [where[buffer] for buffer in own]
-            )
+            listed = [self._numbers[buffer] for buffer in own]
+            numbers = _constants(b.module, f"{plan.name}_{kind}s", listed)
             with b.loop(len(own)) as n:
                 number = b.load(b.element(numbers, n, "i64"), I64)
-                if made:
-                    address = b.element(memory, number, "i8")
-                else:
-                    address = b.load(b.element(_given(own[0]), number, "ptr"), PTR)
-                b.store(address, b.element(self._table, b.add(n, _number(first)), "ptr"))
+                address = self._address(kind, number, memory)
+                b.store(address, b.element(self._table, b.add(n, first), "ptr"))
+
+    def _address(self, kind: str, number: Value | int, memory: Value) -> Value:
+        b = self._b
+        if kind == "temporary":
+            return b.element(memory, number, "i8")
+        return b.load(b.element(Value(PTR, f"%{kind}s"), number, "ptr"), PTR)
 
     def _loaded(self, buffer: Buffer) -> Value:
-        return self._b.load(_at(self._b, self._table, self._routine.slots[buffer]), PTR)
+        return self._b.load(self._b.element(self._table, self._routine.slots[buffer], "ptr"), PTR)
 
     # ---- steps -----------------------------------------------------------------------------
 
@@ -195,22 +191,22 @@ class _Writer:
         call, table = self._routine.calls[step], self._table
         if call.buffers is not None:
             table = self._own_table
-            given = words if words is not None else map(_number, call.words)
+            given = words if words is not None else [b.const(I64, word) for word in call.words]
             for n, value in enumerate([*map(address, call.buffers), *given], 1):
-                b.store(value, _at(b, table, n))
+                b.store(value, b.element(table, n, "ptr"))
         if call.parts == 1:
             b.emit(f"call void @{call.function}({table}, i64 0)")
         else:
-            b.module.declare("gt_parallel", "void", [PTR, PTR, I64])
-            b.emit(f"call void @gt_parallel(ptr @{call.function}, {table}, i64 {call.parts})")
+            function = Value(PTR, f"@{call.function}")
+            b.call("gt_parallel", VOID, function, table, b.const(I64, call.parts))
 
     def _multiply(self, product: Product, addresses: Mapping[Buffer, Value]) -> None:
         """Write the calls that compute a product; the status says if there is no memory."""
         b = self._b
-        work = Value(PTR, "null") if product.work is None else addresses[product.work]
+        work = NULL if product.work is None else addresses[product.work]
         for gemm, offsets in zip(gemms_of(product), product.calls, strict=True):
             pointers = [
-                _at(b, addresses[buffer], offset, gemm.scalar)
+                b.element(addresses[buffer], offset, gemm.scalar)
                 for buffer, offset in zip(
                     (product.a, product.b, product.c), offsets[:3], strict=True
                 )
@@ -245,7 +241,7 @@ class _Writer:
         b.start(latch)
         length = b.phi(I64, *((str(n), block) for n, block in zip(lengths, blocks, strict=True)))
         b.emit(f"{following} = add i64 {counter}, {length.text}")
-        b.branch_if(b.icmp("ult", Value(I64, following), _number(len(table))), head, done)
+        b.branch_if(b.icmp("ult", Value(I64, following), len(table)), head, done)
         b.start(done)
 
     def _operands(self, step: Step) -> list[int]:
@@ -260,7 +256,7 @@ class _Writer:
         """Write the call of a step like this one; returns the number of its operands."""
         b = self._b
         operands = [
-            b.load(_at(b, at, n, "i64"), I64) for n in range(1, 1 + len(self._operands(step)))
+            b.load(b.element(at, n, "i64"), I64) for n in range(1, 1 + len(self._operands(step)))
         ]
         buffers = step.buffers if isinstance(step, Product) else self._routine.calls[step].buffers
         count = len(buffers or ())
@@ -278,19 +274,6 @@ def _code(routine: Routine, step: Step) -> Any:
     return routine.calls[step].function
 
 
-def _number(value: int) -> Value:
-    return Value(I64, str(value))
-
-
-def _at(b: Builder, table: Value, place: int, scalar: str = "ptr") -> Value:
-    return b.element(table, _number(place), scalar)
-
-
-def _given(buffer: Buffer) -> Value:
-    """The parameter that has the address of an input or output."""
-    return Value(PTR, f"%{buffer.kind}s")
-
-
 def _constants(module: Module, name: str, numbers: Sequence[int]) -> Value:
     listed = ", ".join(f"i64 {number}" for number in numbers)
     module.define(f"@{name} = internal constant [{len(numbers)} x i64] [{listed}]")
@@ -305,7 +288,7 @@ def _begin_status(b: Builder, routine: Routine, memory: Value) -> Value:
     if routine.status_words <= _MOST_ON_STACK:
         status = b.alloca(I64, routine.status_words)
     else:
-        status = _at(b, memory, routine.status_at, "i8")
+        status = b.element(memory, routine.status_at, "i8")
     # Larger than all codes, so that the smallest one wins.
     b.store(Value(I64, "-1"), status)
     return status
@@ -315,7 +298,7 @@ def _note_number(b: Builder, name: str, code: Value, status: Value) -> None:
     """If a condition did not hold, store the number for which it failed."""
     # Calls that fail at the same time may report each other's number, which failed as well.
     b.module.define(f"@{name}_wrong = global i64 0")
-    with b.only_if(b.icmp("ne", code, b.const(I64, -1))):
+    with b.only_if(b.icmp("ne", code, -1)):
         number = b.load(b.element(status, code, I64), I64)
         b.store(number, Value(PTR, f"@{name}_wrong"))
 
@@ -325,21 +308,14 @@ def _take_arena(b: Builder, routine: Routine) -> Value:
     if routine.memory <= _STACK:
         return b.alloca(Type("i8"), max(routine.memory, 1))
     if routine.memory <= SMALL:
-        b.module.declare("gt_take_small", PTR, [])
         memory = b.call("gt_take_small", PTR)
     else:
-        b.module.declare("gt_take", PTR, [I64])
-        memory = b.call("gt_take", PTR, Value(I64, str(routine.memory)))
-    failed, go = b.new_block("failed"), b.new_block("go")
-    b.branch_if(b.instruction(memory.type.of("i1"), f"icmp eq {memory}, null"), failed, go)
-    b.start(failed)
-    b.emit(f"ret i32 {NO_MEMORY}")
-    b.start(go)
+        memory = b.call("gt_take", PTR, b.const(I64, routine.memory))
+    with b.only_if(b.icmp("eq", memory, NULL), returns=True):
+        b.emit(f"ret i32 {NO_MEMORY}")
     return memory
 
 
 def _give_back_arena(b: Builder, routine: Routine, memory: Value) -> None:
     if routine.memory > _STACK:
-        give = "gt_give_small" if routine.memory <= SMALL else "gt_give"
-        b.module.declare(give, "void", [PTR])
-        b.emit(f"call void @{give}({memory})")
+        b.call("gt_give_small" if routine.memory <= SMALL else "gt_give", VOID, memory)

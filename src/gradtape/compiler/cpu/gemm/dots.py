@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gradtape.compiler.cpu.gemm.form import chains, dot_lanes
 from gradtape.compiler.cpu.gemm.tile import Extent, Operands, Piece, TileWriter, ways_of
-from gradtape.compiler.cpu.llvm.builder import I64, Value
+from gradtape.compiler.cpu.llvm.builder import Value
 
 
 class DotWriter(TileWriter):
@@ -78,7 +78,7 @@ class DotWriter(TileWriter):
         size, lanes = self.block.m * columns, sums[0].type.lanes
         ways = len(sums) // size
         with self.b.loop(turns, sums) as turn:
-            first = self.b.mul(turn, self.b.const(I64, ways * lanes))
+            first = self.b.mul(turn, ways * lanes)
             for way in range(ways):
                 at_a, at_b = (self.at(self.at(x, first), way * lanes) for x in (a, b))
                 part = sums[way * size : (way + 1) * size]

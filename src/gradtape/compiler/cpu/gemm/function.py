@@ -14,7 +14,7 @@ from gradtape.compiler.cpu.gemm.form import TileForm
 from gradtape.compiler.cpu.gemm.panels import PanelWriter
 from gradtape.compiler.cpu.gemm.split import Split, split_of
 from gradtape.compiler.cpu.gemm.tile import Block, Extent, Operands, pieces
-from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, VOID, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import take_scratch
 
@@ -59,7 +59,7 @@ def define(module: Module, name: str, product: BatchedBlock, cpu: Cpu) -> None:
         head = f"define void @{name}({_noalias(product.parameters)})"
         b = Builder(module)
         size = TileForm.of(block, cpu).scratch(block)
-        room = take_scratch(b, size, _STATUS) if size else Value(PTR, "null")
+        room = take_scratch(b, size, _STATUS) if size else NULL
         _write_block(b, block, cpu, room, (block.m, block.n))
         b.emit("ret void")
         module.define(b.function(f"{head} nounwind {_width(cpu)}"))
@@ -73,7 +73,7 @@ def _define_zeros(module: Module, name: str, product: BatchedBlock) -> None:
     if product.batch > 0:
         module.declare("llvm.memset.p0.i64", "void", [PTR, "i8", "i64", "i1 immarg"])
         with b.loop(product.batch) as number:
-            offset = b.mul(number, b.const(I64, product.strides[2]))
+            offset = b.mul(number, product.strides[2])
             place = b.element(_C, offset, block.scalar)
             size = block.m * block.n * block.itemsize
             b.emit(f"call void @llvm.memset.p0.i64({place}, i8 0, i64 {size}, i1 false)")
@@ -114,7 +114,7 @@ class _Writer:
         self.split = split
         self.cpu = cpu
         self.b = Builder(module)
-        self.room = Value(PTR, "null")
+        self.room = NULL
 
     def define(self) -> None:
         """Define the function itself, the chunks it runs, and the blocks these compute."""
@@ -151,14 +151,13 @@ class _Writer:
         context = b.alloca(PTR, 4)
         results = _WORK if split.parts > 1 else _C
         for number, pointer in enumerate((_A, _B, results, _STATUS)):
-            b.store(pointer, b.element(context, b.const(I64, number), "ptr"))
+            b.store(pointer, b.element(context, number, "ptr"))
         chunks = split.chunks(self.product.batch)
         if chunks == 1:
             b.emit(f"call void @{self.name}_chunk({context}, i64 0)")
         else:
             run = "gt_parallel_long" if split.long else "gt_parallel"
-            self.module.declare(run, "void", [PTR, PTR, I64])
-            b.emit(f"call void @{run}(ptr @{self.name}_chunk, {context}, i64 {chunks})")
+            b.call(run, VOID, Value(PTR, f"@{self.name}_chunk"), context, b.const(I64, chunks))
         if split.parts > 1:
             self._add_up(results, _C)
         b.emit("ret void")
@@ -171,12 +170,11 @@ class _Writer:
         size = block.m * block.n
         width = self.cpu.vector_bytes // block.itemsize
         for piece in pieces(size % width, width, masks=False):
-            self._add_up_at(
-                results, c, b.const(I64, size - size % width + piece.offset), piece.lanes
-            )
+            offset = b.const(I64, size - size % width + piece.offset)
+            self._add_up_at(results, c, offset, piece.lanes)
         if size >= width:
             with b.loop(size // width) as number:
-                self._add_up_at(results, c, b.mul(number, b.const(I64, width)), width)
+                self._add_up_at(results, c, b.mul(number, width), width)
 
     def _add_up_at(self, results: Value, c: Value, offset: Value, lanes: int) -> None:
         b, block = self.b, self.product.block
@@ -184,7 +182,7 @@ class _Writer:
         start = b.element(results, offset, block.scalar)
         total = [b.load(start, type)]
         with b.loop(self.split.parts - 1, total) as number:
-            place = b.mul(b.add(number, b.const(I64, 1)), b.const(I64, size))
+            place = b.mul(b.add(number, 1), size)
             total[0] = b.fadd(total[0], b.load(b.element(start, place, block.scalar), type))
         b.store(total[0], b.element(c, offset, block.scalar))
 
@@ -194,7 +192,7 @@ class _Writer:
         self.b = b = Builder(self.module)
         split, batch = self.split, self.product.batch
         context, chunk = Value(PTR, "%context"), Value(I64, "%chunk")
-        places = [b.element(context, b.const(I64, number), "ptr") for number in range(4)]
+        places = [b.element(context, number, "ptr") for number in range(4)]
         operands = b.load(places[0], PTR), b.load(places[1], PTR), b.load(places[2], PTR)
         self._take_room(b.load(places[3], PTR))
         blocks = split.down * split.across
@@ -203,8 +201,7 @@ class _Writer:
         elif split.parts > 1:
             self._part(operands, chunk)
         elif batch > 1:
-            item = self._item(operands, self._quotient(chunk, blocks))
-            self._block(item, self._remainder(chunk, blocks))
+            self._block(self._item(operands, b.udiv(chunk, blocks)), b.urem(chunk, blocks))
         else:
             self._block(operands, chunk)
         b.emit("ret void")
@@ -224,14 +221,8 @@ class _Writer:
         given = (*operands, rows, columns, self.room)
         self.b.emit(f"call void @{self.name}_{name}({', '.join(map(str, given))})")
 
-    def _quotient(self, x: Value, divisor: int) -> Value:
-        return self.b.instruction(I64, f"udiv {x}, {divisor}")
-
-    def _remainder(self, x: Value, divisor: int) -> Value:
-        return self.b.instruction(I64, f"urem {x}, {divisor}")
-
     def _move(self, pointer: Value, index: Value, stride: int) -> Value:
-        offset = self.b.mul(index, self.b.const(I64, stride))
+        offset = self.b.mul(index, stride)
         return self.b.element(pointer, offset, self.product.block.scalar)
 
     def _item(self, operands: Operands, item: Value) -> Operands:
@@ -242,10 +233,10 @@ class _Writer:
     def _several(self, operands: Operands, chunk: Value) -> None:
         """Products one after the other, up to the end of the batch."""
         b, together = self.b, self.split.together
-        first = b.mul(chunk, b.const(I64, together))
+        first = b.mul(chunk, together)
         with b.loop(together) as number:
             item = b.add(first, number)
-            with b.only_if(b.icmp("ult", item, b.const(I64, self.product.batch))):
+            with b.only_if(b.icmp("ult", item, self.product.batch)):
                 self._block(self._item(operands, item), b.const(I64, 0))
 
     def _part(self, operands: Operands, chunk: Value) -> None:
@@ -260,8 +251,8 @@ class _Writer:
         if block.k == split.parts * split.depth:
             self._call("block", (a, b, c), *size)
             return
-        last = self.b.icmp("eq", chunk, self.b.const(I64, split.parts - 1))
-        with self.b.only_if(self.b.xor(last, self.b.const(Type("i1"), 1))):
+        last = self.b.icmp("eq", chunk, split.parts - 1)
+        with self.b.only_if(self.b.xor(last, 1)):
             self._call("block", (a, b, c), *size)
         with self.b.only_if(last):
             self._call("rest", (a, b, c), *size)
@@ -269,12 +260,9 @@ class _Writer:
     def _block(self, operands: Operands, place: Value) -> None:
         """A block of C, or all of it."""
         (a, b, c), split, block = operands, self.split, self.product.block
-        top, rows = self._range(
-            self._quotient(place, split.across), block.m, split.rows, split.down
-        )
-        left, columns = self._range(
-            self._remainder(place, split.across), block.n, split.columns, split.across
-        )
+        row, column = self.b.udiv(place, split.across), self.b.urem(place, split.across)
+        top, rows = self._range(row, block.m, split.rows, split.down)
+        left, columns = self._range(column, block.n, split.columns, split.across)
         if split.down * split.across > 1:
             a = self._move(a, top, 1 if block.transpose_a else block.lda)
             b = self._move(b, left, block.ldb if block.transpose_b else 1)
@@ -286,12 +274,12 @@ class _Writer:
         b = self.b
         if count == 1:
             return b.const(I64, 0), b.const(I64, size)
-        units = b.const(I64, -(-size // unit))
+        units = -(-size // unit)
 
         def start_of(number: Value) -> Value:
-            return b.mul(self._quotient(b.mul(number, units), count), b.const(I64, unit))
+            return b.mul(b.udiv(b.mul(number, units), count), unit)
 
-        start, following = start_of(number), b.add(number, b.const(I64, 1))
-        last = b.icmp("eq", following, b.const(I64, count))
+        start, following = start_of(number), b.add(number, 1)
+        last = b.icmp("eq", following, count)
         stop = b.select(last, b.const(I64, size), start_of(following))
         return start, b.sub(stop, start)

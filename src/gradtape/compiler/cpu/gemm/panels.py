@@ -59,11 +59,11 @@ class PanelWriter(TileWriter):
         if isinstance(number, int):
             return Steps(cut.depth, cut.whole, cut.rest, True, True)
         b, left = self.b, cut.whole - (count - 1) * together
-        last = b.icmp("eq", number, b.const(I64, count - 1))
+        last = b.icmp("eq", number, count - 1)
         whole: int | Value = together
         if left != together:
             whole = b.select(last, b.const(I64, left), b.const(I64, together))
-        return Steps(cut.depth, whole, cut.rest, last, b.icmp("eq", number, b.const(I64, 0)))
+        return Steps(cut.depth, whole, cut.rest, last, b.icmp("eq", number, 0))
 
     def _slice(self, operands: Operands, steps: Steps, rows: Extent, columns: Extent) -> None:
         """C = A·B in the first slice, C += A·B in others."""
@@ -118,7 +118,7 @@ class PanelWriter(TileWriter):
                 lines = [
                     self.b.load(self.at(source, line, ldb), self.type(side)) for line in range(side)
                 ]
-                for line, vector in enumerate(self._swap(lines)):
+                for line, vector in enumerate(self.b.transposed(lines)):
                     self.b.store(vector, self.at(place, line, self.ldb))
         self._copy(b, copy, range(high * side), range(wide * side, k))
         self._copy(b, copy, range(high * side, columns), range(k))
@@ -132,17 +132,3 @@ class PanelWriter(TileWriter):
         with self.repeated(len(rows)) as row, self.repeated(len(columns)) as column:
             one = self.b.load(self.at(self.at(source, row, ldb), column), self.type(1))
             self.b.store(one, self.at(self.at(place, column, self.ldb), row))
-
-    def _swap(self, lines: list[Value]) -> list[Value]:
-        """Transpose a square: quarters off the diagonal change places, in ever smaller squares."""
-        side = len(lines)
-        half = side // 2
-        while half:
-            low = [lane if not lane & half else side + lane - half for lane in range(side)]
-            high = [lane + half if not lane & half else side + lane for lane in range(side)]
-            for first in (line for line in range(side) if not line & half):
-                x, y = lines[first], lines[first + half]
-                lines[first] = self.b.lanes_of(x, y, low)
-                lines[first + half] = self.b.lanes_of(x, y, high)
-            half //= 2
-        return lines

@@ -171,7 +171,7 @@ class TileWriter:
                 return pointer
             offset = self.b.const(I64, index * stride)
         else:
-            offset = index if stride == 1 else self.b.mul(index, self.b.const(I64, stride))
+            offset = index if stride == 1 else self.b.mul(index, stride)
         return self.b.element(pointer, offset, self.block.scalar)
 
     def type(self, lanes: int) -> Type:
@@ -215,7 +215,7 @@ class TileWriter:
         if isinstance(size, int):
             count: int | Value = size // unit
         else:
-            count = self.b.udiv(size, self.b.const(I64, unit))
+            count = self.b.udiv(size, unit)
         if count != 0:
             with self.repeated(count) as number:
                 body(number, unit)
@@ -224,8 +224,8 @@ class TileWriter:
         if isinstance(size, int):
             body(count, rest)
             return
-        left = self.b.urem(size, self.b.const(I64, unit))
-        with self.b.only_if(self.b.icmp("ne", left, self.b.const(I64, 0))):
+        left = self.b.urem(size, unit)
+        with self.b.only_if(self.b.icmp("ne", left, 0)):
             body(count, rest)
 
     # ---- a tile ----------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class TileWriter:
         with self.repeated(steps.whole) as number:
             first = steps.first
             if first is not False and not isinstance(number, int):
-                begins = b.icmp("eq", number, b.const(I64, 0))
+                begins = b.icmp("eq", number, 0)
                 first = begins if isinstance(first, bool) else b.and_(first, begins)
             body(number, steps.depth, first)
         if not steps.rest:

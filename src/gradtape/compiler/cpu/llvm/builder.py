@@ -80,6 +80,8 @@ class Value(NamedTuple):
 
 I64 = Type("i64")
 PTR = Type("ptr")
+VOID = Type("void")
+NULL = Value(PTR, "null")
 
 
 class Module:
@@ -108,11 +110,15 @@ class Module:
         return "\n".join([*self._declarations.values(), "", *self._functions, ""])
 
 
-def _binary(how: str) -> Callable[[Builder, Value, Value], Value]:
+# The second operand of an instruction; a number is a constant of the type of the first.
+Operand = Value | int | float
+
+
+def _binary(how: str) -> Callable[[Builder, Value, Operand], Value]:
     """A method that writes an instruction on two values of the type that its result has."""
 
-    def write(self: Builder, x: Value, y: Value) -> Value:
-        return self.instruction(x.type, f"{how} {x}, {y.text}")
+    def write(self: Builder, x: Value, y: Operand) -> Value:
+        return self.instruction(x.type, f"{how} {x}, {self._second(x, y)}")
 
     return write
 
@@ -179,9 +185,12 @@ class Builder:
         """End the block by going to another."""
         self.emit(f"br label %{label}")
 
-    def branch_if(self, condition: Value, label: str, otherwise: str) -> None:
-        """End the block by going to one of two others."""
-        self.emit(f"br i1 {condition.text}, label %{label}, label %{otherwise}")
+    def branch_if(
+        self, condition: Value, label: str, otherwise: str, *, likely: bool = False
+    ) -> None:
+        """End the block by going to one of two others, nearly always the first if it is likely."""
+        weights = ", !prof !0" if likely else ""
+        self.emit(f"br i1 {condition.text}, label %{label}, label %{otherwise}{weights}")
 
     def phi(self, type: Type, *incoming: tuple[Value | str, str]) -> Value:
         """A value that depends on the block control came from."""
@@ -192,13 +201,19 @@ class Builder:
         return self.instruction(type, f"phi {type} {pairs}")
 
     @contextmanager
-    def only_if(self, condition: Value) -> Iterator[None]:
-        """Run a body if a condition holds; values computed in it cannot be used afterwards."""
+    def only_if(self, condition: Value, *, returns: bool = False) -> Iterator[None]:
+        """Run a body if a condition holds; values computed in it cannot be used afterwards.
+
+        Args:
+            condition: The condition.
+            returns: Whether the body ends with a return.
+        """
         body, end = self.new_block("body"), self.new_block("end")
         self.branch_if(condition, body, end)
         self.start(body)
         yield
-        self.branch(end)
+        if not returns:
+            self.branch(end)
         self.start(end)
 
     @contextmanager
@@ -233,7 +248,7 @@ class Builder:
         for (_, later), value in zip(names, state, strict=True):
             self.emit(f"{later} = bitcast {value} to {value.type}")
         self.emit(f"{following} = add i64 {counter}, {step}")
-        self.branch_if(self.icmp("slt", Value(I64, following), end), head, after)
+        self.branch_if(self.icmp("ult", Value(I64, following), end), head, after)
         self.start(after)
 
     # ---- constants -------------------------------------------------------------------------
@@ -282,6 +297,23 @@ class Builder:
         picked = ", ".join(f"i32 {number}" for number in numbers)
         return self.instruction(type, f"shufflevector {x}, {y}, <{count} x i32> <{picked}>")
 
+    def transposed(self, lines: Sequence[Value]) -> list[Value]:
+        """Transpose a square: quarters off the diagonal change places, in ever smaller squares."""
+        lines, side = list(lines), len(lines)
+        half = side // 2
+        while half:
+            low = [lane if not lane & half else side + lane - half for lane in range(side)]
+            high = [lane + half if not lane & half else side + lane for lane in range(side)]
+            for first in (line for line in range(side) if not line & half):
+                pair = lines[first], lines[first + half]
+                lines[first] = self.lanes_of(*pair, low)
+                lines[first + half] = self.lanes_of(*pair, high)
+            half //= 2
+        return lines
+
+    def _second(self, x: Value, y: Operand) -> str:
+        return (y if isinstance(y, Value) else self.const(x.type, y)).text
+
     # ---- floating point --------------------------------------------------------------------
 
     fadd = _binary("fadd contract")
@@ -310,9 +342,9 @@ class Builder:
         """The absolute value of x with the sign of y."""
         return self.intrinsic("copysign", x.type, x, y)
 
-    def fcmp(self, predicate: str, x: Value, y: Value) -> Value:
+    def fcmp(self, predicate: str, x: Value, y: Operand) -> Value:
         """Compare; `predicate` is LLVM's (oeq, olt, une, uno, …)."""
-        return self.instruction(x.type.of("i1"), f"fcmp {predicate} {x}, {y.text}")
+        return self.instruction(x.type.of("i1"), f"fcmp {predicate} {x}, {self._second(x, y)}")
 
     # ---- integers --------------------------------------------------------------------------
 
@@ -329,9 +361,9 @@ class Builder:
     udiv = _binary("udiv")
     urem = _binary("urem")
 
-    def icmp(self, predicate: str, x: Value, y: Value) -> Value:
+    def icmp(self, predicate: str, x: Value, y: Operand) -> Value:
         """Compare; `predicate` is LLVM's (eq, ne, slt, ult, …)."""
-        return self.instruction(x.type.of("i1"), f"icmp {predicate} {x}, {y.text}")
+        return self.instruction(x.type.of("i1"), f"icmp {predicate} {x}, {self._second(x, y)}")
 
     # ---- both ------------------------------------------------------------------------------
 
@@ -344,9 +376,7 @@ class Builder:
         lanes = condition.type.lanes
         if lanes == 1:
             return condition
-        name = f"llvm.vector.reduce.or.v{lanes}i1"
-        self.module.declare(name, "i1", [condition.type])
-        return self.call(name, Type("i1"), condition)
+        return self.call(f"llvm.vector.reduce.or.v{lanes}i1", Type("i1"), condition)
 
     def convert(self, how: str, x: Value, scalar: str) -> Value:
         """Convert every lane; `how` is LLVM's (sitofp, fptosi, fpext, trunc, zext, bitcast, …)."""
@@ -370,8 +400,13 @@ class Builder:
         return self.instruction(type, f"call {flag}{type} @{full}({listed})")
 
     def call(self, name: str, result: Type, *args: Value) -> Value:
-        """Call a function that is defined in the module or imported."""
-        return self.instruction(result, f"call {result} @{name}({', '.join(map(str, args))})")
+        """Call a function that is defined elsewhere."""
+        self.module.declare(name, result, [arg.type for arg in args])
+        text = f"call {result} @{name}({', '.join(map(str, args))})"
+        if result != VOID:
+            return self.instruction(result, text)
+        self.emit(text)
+        return Value(VOID, "")
 
     # ---- memory ----------------------------------------------------------------------------
 
@@ -388,19 +423,22 @@ class Builder:
             known = self._spare[type, number] = self.alloca(type)
         return known
 
-    def element(self, pointer: Value, index: Value, scalar: str | Type) -> Value:
+    def element(self, pointer: Value, index: Value | int, scalar: str | Type) -> Value:
         """The address of an element of an array; one per lane if the index has lanes."""
+        if isinstance(index, int):
+            index = self.const(I64, index)
         type = Type("ptr", index.type.lanes)
         return self.instruction(type, f"getelementptr {scalar}, {pointer}, {index}")
 
-    def load(self, pointer: Value, type: Type) -> Value:
-        """Load from an address aligned for its scalar type."""
-        align = max(type.bits // 8, 1)
-        return self.instruction(type, f"load {type}, {pointer}, align {align}")
+    def load(self, pointer: Value, type: Type, order: str = "") -> Value:
+        """Load from an address aligned for its scalar type; with an order, atomically."""
+        how, place = ("load atomic", f"{pointer} {order}") if order else ("load", pointer)
+        return self.instruction(type, f"{how} {type}, {place}, align {max(type.bits // 8, 1)}")
 
-    def store(self, value: Value, pointer: Value) -> None:
-        """Store to an address aligned for its scalar type."""
-        self.emit(f"store {value}, {pointer}, align {max(value.type.bits // 8, 1)}")
+    def store(self, value: Value, pointer: Value, order: str = "") -> None:
+        """Store to an address aligned for its scalar type; with an order, atomically."""
+        how, place = ("store atomic", f"{pointer} {order}") if order else ("store", pointer)
+        self.emit(f"{how} {value}, {place}, align {max(value.type.bits // 8, 1)}")
 
     def lower(self, pointer: Value, value: Value) -> None:
         """Store an unsigned integer if it is below the one that is there, atomically."""

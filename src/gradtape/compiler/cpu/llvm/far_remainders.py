@@ -83,13 +83,13 @@ def _function(module: Module) -> str:
         number = b.load(b.element(x, lane, "double"), _F64)
         size = b.fabs(number)
         is_far = b.fcmp("ogt", size, near)
-        is_finite = b.fcmp("olt", size, b.const(_F64, float("inf")))
+        is_finite = b.fcmp("olt", size, float("inf"))
         with b.only_if(b.and_(is_far, is_finite)):
             turns = _turns(b, b.bits(number))
             turns = b.shl(b.add(turns, _high(b, offset)), b.convert("zext", halving, "i128"))
             remainder, multiple = _nearest(b, turns, halving)
             # sin and tan are odd; the offset belongs to cos, whose arguments are not negative.
-            sign = b.and_(b.bits(number), b.const(I64, -(2**63)))
+            sign = b.and_(b.bits(number), -(2**63))
             b.store(b.from_bits(b.xor(b.bits(remainder), sign)), b.element(r, lane, "double"))
             b.store(multiple, b.element(k, lane, "i64"))
     b.emit("ret void")
@@ -99,41 +99,37 @@ def _function(module: Module) -> str:
 
 def _turns(b: Builder, bits: Value) -> Value:
     """|x|/π modulo 2 for the bits of x, as a 128-bit integer in units of 2^-127."""
-
-    def const(n: int) -> Value:
-        return b.const(I64, n)
-
-    exponent = b.and_(b.lshr(bits, const(52)), const(0x7FF))
-    mantissa = b.or_(b.and_(bits, const(2**52 - 1)), const(2**52))
+    exponent = b.and_(b.lshr(bits, 52), 0x7FF)
+    mantissa = b.or_(b.and_(bits, 2**52 - 1), 2**52)
     # |x| = mantissa · 2^(exponent − 1075): bits of the table before this one have no effect.
-    first = b.sub(exponent, const(1075 - 63))
-    word, shift = b.lshr(first, const(6)), b.and_(first, const(63))
+    first = b.sub(exponent, 1075 - 63)
+    word, shift = b.lshr(first, 6), b.and_(first, 63)
     table = Value(PTR, f"@{_TABLE}")
-    words = [b.load(b.element(table, b.add(word, const(n)), "i64"), I64) for n in range(4)]
+    words = [b.load(b.element(table, b.add(word, n), "i64"), I64) for n in range(4)]
     window = [b.intrinsic("fshl", I64, *words[n : n + 2], shift) for n in range(3)]
     m, high, middle, low = (b.convert("zext", v, "i128") for v in (mantissa, *window))
-    carry = b.lshr(b.mul(m, low), b.const(_I128, 64))
-    return b.add(b.add(b.mul(m, middle), carry), b.shl(b.mul(m, high), b.const(_I128, 64)))
+    carry = b.lshr(b.mul(m, low), 64)
+    return b.add(b.add(b.mul(m, middle), carry), b.shl(b.mul(m, high), 64))
 
 
 def _high(b: Builder, x: Value) -> Value:
     """A 64-bit integer as the high half of a 128-bit one."""
-    return b.shl(b.convert("zext", x, "i128"), b.const(_I128, 64))
+    return b.shl(b.convert("zext", x, "i128"), 64)
 
 
 def _nearest(b: Builder, turns: Value, halving: Value) -> tuple[Value, Value]:
     """The f·π and k modulo 2 of turns = k + f with |f| ≤ 1/2; f·π/2 when halving."""
-    multiple = b.lshr(b.add(turns, b.const(_I128, 2**126)), b.const(_I128, 127))
-    f = b.xor(turns, b.shl(multiple, b.const(_I128, 127)))
-    negative = b.ashr(f, b.const(_I128, 127))
+    multiple = b.lshr(b.add(turns, 2**126), 127)
+    f = b.xor(turns, b.shl(multiple, 127))
+    negative = b.ashr(f, 127)
     size = b.sub(b.xor(f, negative), negative)
     b.module.declare("llvm.ctlz.i128", "i128", ["i128", "i1"])
     zeros = b.instruction(_I128, f"call i128 @llvm.ctlz.i128({size}, i1 false)")
-    leading = b.lshr(b.shl(size, zeros), b.const(_I128, 64))
-    product = b.lshr(b.mul(leading, b.const(_I128, _PI_62)), b.const(_I128, 64))
+    leading = b.lshr(b.shl(size, zeros), 64)
+    product = b.lshr(b.mul(leading, _PI_62), 64)
     digits = b.convert("uitofp", b.convert("trunc", product, "i64"), "double")
     # size = leading · 2^(64 − zeros), f = size · 2^-127: f·π = product · 2^(−61 − zeros)
     exponent = b.sub(b.sub(b.const(I64, 1023 - 61), b.convert("trunc", zeros, "i64")), halving)
-    scaled = b.fmul(digits, b.from_bits(b.shl(exponent, b.const(I64, 52))))
-    sign = b.shl(b.convert("trunc", negative, "i64"), b.const(I64, 63))
+    scaled = b.fmul(digits, b.from_bits(b.shl(exponent, 52)))
+    sign = b.shl(b.convert("trunc", negative, "i64"), 63)
     return b.from_bits(b.xor(b.bits(scaled), sign)), b.convert("trunc", multiple, "i64")

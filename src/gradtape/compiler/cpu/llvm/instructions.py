@@ -208,7 +208,7 @@ _FLOAT: dict[str, Callable[..., Value]] = {
     "rint": _rounding("roundeven"),
     "sqrt": Builder.sqrt,
     "from_bits": Builder.from_bits,
-    "signbit": lambda b, x: b.icmp("slt", b.bits(x), b.const(x.type.as_int, 0)),
+    "signbit": lambda b, x: b.icmp("slt", b.bits(x), 0),
 }
 
 _INTEGER: dict[str, Callable[..., Value]] = {
@@ -222,9 +222,7 @@ _INTEGER: dict[str, Callable[..., Value]] = {
     "bits": Builder.bits,
     "select": Builder.select,
     "negative": lambda b, x: b.sub(b.const(x.type, 0), x),
-    "absolute": lambda b, x: b.select(
-        b.icmp("slt", x, b.const(x.type, 0)), b.sub(b.const(x.type, 0), x), x
-    ),
+    "absolute": lambda b, x: b.select(b.icmp("slt", x, 0), b.sub(b.const(x.type, 0), x), x),
 }
 
 
@@ -248,8 +246,8 @@ def _divided(name: str, signed: bool, b: Builder, x: Value, y: Value) -> Value:
         return b.select(by_zero, zero, result)
     # Dividing the most negative number by -1 would trap; by 1 it gives the wrapped-around result.
     wraps = b.and_(
-        b.icmp("eq", x, b.const(x.type, -(1 << (x.type.bits - 1)))),
-        b.icmp("eq", y, b.const(x.type, -1)),
+        b.icmp("eq", x, -(1 << (x.type.bits - 1))),
+        b.icmp("eq", y, -1),
     )
     safe = b.select(b.or_(by_zero, wraps), one, y)
     quotient = b.sdiv(x, safe)
@@ -318,7 +316,7 @@ def _to_integer(b: Builder, x: Value, target: DType) -> Value:
         return b.convert("trunc", value, f"i{8 * target.itemsize}") if small else value
     half = b.const(x.type, 2.0 ** (bits - 1))
     low, high = _cut_off(b, x, bits), _cut_off(b, b.exact_fsub(x, half), bits)
-    flipped = b.xor(high, b.const(high.type, -(2 ** (bits - 1))))
+    flipped = b.xor(high, -(2 ** (bits - 1)))
     return b.select(b.fcmp("oge", x, half), flipped, low)
 
 

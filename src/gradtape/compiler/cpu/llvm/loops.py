@@ -183,7 +183,7 @@ class Loops(Values):
         b = self._b
 
         def block(first: Value) -> None:
-            end = b.add(first, b.const(I64, sizes[0]))
+            end = b.add(first, sizes[0])
             end = b.select(b.icmp("slt", end, stop), end, stop)
             self._level += 1
             self._begin(targets)
@@ -319,10 +319,7 @@ class Loops(Values):
     def _store(self, statement: Store) -> None:
         b, place = self._b, statement.place
         value = self._value(statement.value)
-        vector = self._vector_axis
-        step = 0 if vector is None else place.step(vector)
-        if self._rows_in_lanes and place.buffer.kind == "scratch":
-            step = 1
+        step = self._lane_step(place)
         if step:
             value = self._in_lanes(statement.value)
         if place.buffer.dtype == BOOL:

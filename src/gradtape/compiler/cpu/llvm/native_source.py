@@ -19,7 +19,8 @@ C would mean:
   there before, and `acq_rel.swap(p, old, new)` whether it was `old`, and is now `new`.
 - Comparisons and `//`, `%` take integers as signed, `>>` as unsigned, as do `ult(x, y)`, `ugt`, ….
 - `call(type, p, ...)` calls the function at an address; `return tail(f(...))` leaves no frame.
-- `a if c else b` computes both. `and` and `or` stand in conditions only, and stop early.
+- `and` and `or` stand in conditions only, and stop early; `a if c else b` computes both. The
+  function returns False at `require(c)` unless the condition holds.
 - Other names are constants, `X` or `X.y`, or globals, of which a name is the address.
 
 A name that is assigned once is a value, others are memory. Functions named `gt_…` are exported;
@@ -34,9 +35,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, VOID, Builder, Module, Type, Value
 
-_I1, _VOID = Type("i1"), Type("void")
+_I1 = Type("i1")
 _TYPES = {name: Type(name) for name in ("i1", "i8", "i32", "i64", "double", "ptr", "void")}
 _UNSIGNED = {"ult", "ule", "ugt", "uge"}
 _INTRINSICS = {"smin", "umin", "ctlz"}
@@ -45,6 +46,7 @@ _COMPARISONS = {"Eq": "eq", "NotEq": "ne", "Lt": "slt", "LtE": "sle", "Gt": "sgt
 _ARITHMETIC = {"Add": "add", "Sub": "sub", "Mult": "mul", "FloorDiv": "sdiv", "Mod": "srem"}
 _BITS = {"BitAnd": "and", "BitOr": "or", "LShift": "shl", "RShift": "lshr"}
 _OPERATORS = _ARITHMETIC | _BITS
+_WEIGHTS = '!0 = !{!"branch_weights", i32 2000, i32 1}\n'  # of the blocks of a likely condition
 
 
 class _Signature(NamedTuple):
@@ -98,12 +100,13 @@ class NativeSource(NamedTuple):
                 _Writer(module, signatures, self.constants, node).write()
             elif f"@{node.name}(" not in self.ir:
                 module.declare(node.name, result, [*parameters, *["..."] * variadic])
-        return self.ir + str(module)
+        text = self.ir + str(module)
+        return text + _WEIGHTS if "!prof" in text else text
 
 
 def _signature(node: ast.FunctionDef) -> _Signature:
     parameters = tuple(_type(arg.annotation) for arg in node.args.args)
-    result = _VOID if node.returns is None else _type(node.returns)
+    result = VOID if node.returns is None else _type(node.returns)
     return _Signature(result, parameters, node.args.vararg is not None)
 
 
@@ -126,7 +129,7 @@ class _Writer:
         self._signatures = signatures
         self._constants = constants
         self._node = node
-        self._values: dict[str, Value] = {"null": Value(PTR, "null")}
+        self._values: dict[str, Value] = {"null": NULL}
         self._variables: dict[str, tuple[Type, Value]] = {}
         self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         names = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
@@ -142,7 +145,7 @@ class _Writer:
         for name, value in zip(names, given, strict=True):
             self._set(name, value)
         if self._run(node.body):
-            self._b.emit("ret void" if signature.result == _VOID else "unreachable")
+            self._b.emit("ret void" if signature.result == VOID else "unreachable")
         linkage = "" if node.name.startswith("gt_") else "internal "
         head = f"define {linkage}{signature.result} @{node.name}({_listed(given)})"
         inline = " alwaysinline" if node.decorator_list else ""
@@ -156,6 +159,8 @@ class _Writer:
 
     def _statement(self, node: ast.stmt) -> bool:
         match node:
+            case ast.Expr(ast.Call(ast.Name("require"), [test])):
+                self._if(test, [], [ast.Return(ast.Constant(False))], likely=True)
             case ast.Expr(value):
                 self._value(value)
             case ast.Assign([target], value):
@@ -184,12 +189,8 @@ class _Writer:
         if isinstance(target, ast.Name):
             self._set(target.id, value)
             return
-        type, address, order = self._place(target)
-        value = _as(value, type)
-        if order:
-            self._b.emit(f"store atomic {value}, {address} {order}, align {type.bits // 8}")
-        else:
-            self._b.store(value, address)
+        address, type, order = self._place(target)
+        self._b.store(_as(value, type), address, order)
 
     def _set(self, name: str, value: Value) -> None:
         if name not in self._changed:
@@ -200,9 +201,15 @@ class _Writer:
         type, room = self._variables[name]
         self._b.store(_as(value, type), room)
 
-    def _if(self, test: ast.expr, body: list[ast.stmt], otherwise: list[ast.stmt]) -> None:
+    def _if(
+        self,
+        test: ast.expr,
+        body: list[ast.stmt],
+        otherwise: list[ast.stmt],
+        likely: bool = False,
+    ) -> None:
         yes, no, after = map(self._b.new_block, ("yes", "no", "after"))
-        self._condition(test, yes, no)
+        self._condition(test, yes, no, likely)
         self._block(yes, body, after)
         self._block(no, otherwise, after)
         self._b.start(after)
@@ -268,22 +275,22 @@ class _Writer:
 
     # ---- expressions -----------------------------------------------------------------------
 
-    def _condition(self, node: ast.expr, yes: str, no: str) -> None:
-        """Go to one of two blocks."""
+    def _condition(self, node: ast.expr, yes: str, no: str, likely: bool = False) -> None:
+        """Go to one of two blocks, nearly always the first if it is likely."""
         match node:
             case ast.BoolOp(operator, [*parts, last]):
                 for part in parts:
                     following = self._b.new_block("also")
                     if isinstance(operator, ast.And):
-                        self._condition(part, following, no)
+                        self._condition(part, following, no, likely)
                     else:
                         self._condition(part, yes, following)
                     self._b.start(following)
-                self._condition(last, yes, no)
+                self._condition(last, yes, no, likely)
             case ast.UnaryOp(ast.Not(), operand):
                 self._condition(operand, no, yes)
             case _:
-                self._b.branch_if(self._truth(node), yes, no)
+                self._b.branch_if(self._truth(node), yes, no, likely=likely)
 
     def _truth(self, node: ast.expr) -> Value:
         value = self._value(node)
@@ -305,7 +312,7 @@ class _Writer:
             case ast.Attribute(ast.Name(owner), name):
                 return b.const(I64, self._constants[f"{owner}.{name}"])
             case ast.Subscript():
-                return self._loaded(*self._place(node))
+                return b.load(*self._place(node))
             case ast.BinOp(left, operator, right):
                 return self._binary(operator, left, right)
             case ast.Compare(left, [operator], [right]):
@@ -339,8 +346,8 @@ class _Writer:
             return self._b.element(x, y, "i8")
         return self._b.instruction(x.type, f"{_OPERATORS[type(operator).__name__]} {x}, {y.text}")
 
-    def _place(self, node: ast.expr) -> tuple[Type, Value, str]:
-        """The type and the address that `type[address, index]` names, and the order of access."""
+    def _place(self, node: ast.expr) -> tuple[Value, Type, str]:
+        """The address and the type that `type[address, index]` names, and the order of access."""
         order = ""
         match node:
             case ast.Subscript(ast.Name(name), where):
@@ -351,15 +358,9 @@ class _Writer:
                 raise AssertionError(f"not in the language: {ast.unparse(node)}")
         type = _TYPES[name]
         if not isinstance(where, ast.Tuple):
-            return type, self._value(where), order
+            return self._value(where), type, order
         start, index = map(self._value, where.elts)
-        return type, self._b.element(start, index, type), order
-
-    def _loaded(self, type: Type, address: Value, order: str) -> Value:
-        if not order:
-            return self._b.load(address, type)
-        text = f"load atomic {type}, {address} {order}, align {type.bits // 8}"
-        return self._b.instruction(type, text)
+        return self._b.element(start, index, type), type, order
 
     # ---- calls -----------------------------------------------------------------------------
 
@@ -369,10 +370,8 @@ class _Writer:
             case ast.Attribute(ast.Name(order), name):
                 return self._atomic(name, order, *map(self._value, node.args))
             case ast.Name("call"):
-                result, (function, *arguments) = (
-                    _type(node.args[0]),
-                    map(self._value, node.args[1:]),
-                )
+                result = _type(node.args[0])
+                function, *arguments = map(self._value, node.args[1:])
                 return self._called(result, f"call {result} {function.text}", arguments)
             case ast.Name(name) if name in self._signatures:
                 result, types, variadic = signature = self._signatures[name]
@@ -386,10 +385,10 @@ class _Writer:
 
     def _called(self, result: Type, text: str, arguments: Sequence[Value]) -> Value:
         text = f"{text}({_listed(arguments)})"
-        if result != _VOID:
+        if result != VOID:
             return self._b.instruction(result, text)
         self._b.emit(text)
-        return Value(_VOID, "")
+        return Value(VOID, "")
 
     def _atomic(self, name: str, order: str, place: Value, *given: Value) -> Value:
         b, last = self._b, given[-1]

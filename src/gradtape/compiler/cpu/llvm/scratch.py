@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Type, Value
+from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, Builder, Type, Value
 
 # The most stack that a function may use for its values.
 STACK_BYTES = 1 << 13
@@ -26,14 +26,10 @@ def take_scratch(b: Builder, size: int, status: Value) -> Value:
         size: The number of bytes.
         status: The address of the code of the first failure.
     """
-    b.module.declare("gt_scratch", PTR, [I64])
     memory = b.call("gt_scratch", PTR, b.const(I64, size))
-    failed, go = b.new_block("no_memory"), b.new_block("go")
-    b.branch_if(b.instruction(memory.type.of("i1"), f"icmp eq {memory}, null"), failed, go)
-    b.start(failed)
-    b.lower(status, b.const(I64, NO_MEMORY))
-    b.emit("ret void")
-    b.start(go)
+    with b.only_if(b.icmp("eq", memory, NULL), returns=True):
+        b.lower(status, b.const(I64, NO_MEMORY))
+        b.emit("ret void")
     return memory
 
 
@@ -63,7 +59,7 @@ def take_rooms(
     if far:
         memory = take_scratch(b, far, status())
         for key, offset in offsets.items():
-            found[key] = b.element(memory, b.const(I64, offset), "i8")
+            found[key] = b.element(memory, offset, "i8")
     return found
 
 

@@ -14,7 +14,7 @@ from gradtape.compiler.cpu.parameters import Parameters
 from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
 from gradtape.compiler.cpu.schedule import Schedule
 from gradtape.compiler.kernel import Axis, Buffer, Failure, Kernel, Place
-from gradtape.core.promotion import BOOL, DType
+from gradtape.core.promotion import BOOL
 from gradtape.core.scalar import Scalar
 
 # The width of registers for watched values: narrow, so that few registers are taken.
@@ -173,7 +173,7 @@ class Values:
 
     def _entry(self, slot: int) -> Value:
         """The address of an entry in the table that the function is given."""
-        return self._b.element(Value(PTR, "%buffers"), Value(I64, str(slot)), "ptr")
+        return self._b.element(Value(PTR, "%buffers"), slot, "ptr")
 
     # ---- conditions that have to hold ------------------------------------------------------
 
@@ -204,7 +204,7 @@ class Values:
         """The value, or 0 where its condition does not hold; the failure is noted."""
         b, wide = self._b, self._lane_dependent[id(part)]
         value, holds, given, *guard = map(self._in_lanes, part.args) if wide else arguments
-        wrong = b.xor(holds, b.const(holds.type, 1))
+        wrong = b.xor(holds, 1)
         for valid in guard:
             wrong = b.and_(wrong, valid)
         flag, first = (self._rooms[(part.extra, wide), scalar] for scalar in ("i1", "i64"))
@@ -249,7 +249,7 @@ class Values:
                 status = self._status()
                 number = _first_of(b, b.load(given, Type("i64", lanes)), failed)
                 place = b.element(status, code, I64)
-                b.emit(f"store atomic {number}, {place} monotonic, align 8")
+                b.store(number, place, "monotonic")
                 b.lower(status, code)
 
     def _status(self) -> Value:
@@ -263,14 +263,20 @@ class Values:
         b = self._b
         total = Value(I64, str(place.offset)) if more is None else more
         if more is not None and place.offset:
-            total = b.add(total, Value(I64, str(place.offset)))
+            total = b.add(total, place.offset)
         for axis, step in place.steps:
             index = self._index[axis]
-            term = index if step == 1 else b.mul(index, Value(I64, str(step)))
+            term = index if step == 1 else b.mul(index, step)
             total = term if total.text == "0" else b.add(total, term)
         buffer = place.buffer
         lanes = self._lanes if self._rows_in_lanes and buffer.kind == "scratch" else 1
         return b.element(self._pointers[buffer], total, memory_type(buffer.dtype, lanes))
+
+    def _lane_step(self, place: Place) -> int:
+        """Elements from one lane to the next."""
+        if self._rows_in_lanes and place.buffer.kind == "scratch":
+            return 1
+        return 0 if self._vector_axis is None else place.step(self._vector_axis)
 
     def _lane_addresses(self, place: Place, address: Value, step: int) -> Value:
         b, lanes = self._b, self._lanes
@@ -280,13 +286,9 @@ class Values:
     def _load(self, part: Scalar, guard: Sequence[Value], more: Value | None = None) -> Value:
         """Read at a place, or `more` elements further on."""
         b, place = self._b, part.extra
-        vector = self._vector_axis
-        step = 0 if vector is None else place.step(vector)
-        if self._rows_in_lanes and place.buffer.kind == "scratch":
-            step = 1
-        address = self._address(place, more)
+        step, address = self._lane_step(place), self._address(place, more)
         if self._lanes == 1 or not self._lane_dependent[id(part)]:
-            return self._scalar_load(part.dtype, address, guard)
+            return self._scalar_load(part, address, guard)
         type = memory_type(part.dtype, self._lanes)
         if step == 1 and not guard:
             return self._bit(b.load(address, type), part)
@@ -299,15 +301,13 @@ class Values:
             return self._bit(self._masked(type, address, guard[0]), part)
         return self._bit(self._masked(type, addresses, *guard), part)
 
-    def _scalar_load(self, dtype: DType, address: Value, guard: Sequence[Value]) -> Value:
+    def _scalar_load(self, part: Scalar, address: Value, guard: Sequence[Value]) -> Value:
         b = self._b
-        type = memory_type(dtype)
         if guard:
             # Where nothing may be read, read something harmless instead.
             harmless = b.spare(Type("i64"))
             address = b.instruction(PTR, f"select {guard[0]}, {address}, {harmless}")
-        value = b.load(address, type)
-        return b.icmp("ne", value, b.const(type, 0)) if dtype == BOOL else value
+        return self._bit(b.load(address, memory_type(part.dtype)), part)
 
     def _gather(self, part: Scalar, arguments: Sequence[Value]) -> Value:
         """Read at a computed index, which is the same for all lanes or differs in each."""
@@ -315,16 +315,15 @@ class Values:
         more, *guard = arguments
         if more.type.lanes == 1:
             return self._load(part, guard, more)
-        vector, lanes = self._vector_axis, self._lanes
-        step = 0 if vector is None else place.step(vector)
+        step = 0 if self._vector_axis is None else place.step(self._vector_axis)
         addresses = self._lane_addresses(place, self._address(place), step)
         addresses = b.element(addresses, more, memory_type(place.buffer.dtype).scalar)
-        type = memory_type(part.dtype, lanes)
+        type = memory_type(part.dtype, self._lanes)
         return self._bit(self._masked(type, addresses, *guard), part)
 
     def _bit(self, value: Value, part: Scalar) -> Value:
         b = self._b
-        return b.icmp("ne", value, b.const(value.type, 0)) if part.dtype == BOOL else value
+        return b.icmp("ne", value, 0) if part.dtype == BOOL else value
 
     def _masked(self, type: Type, address: Value, guard: Value | None = None) -> Value:
         """Load lanes where a guard holds; elsewhere they are 0."""

@@ -44,7 +44,5 @@ def copy(target: Any, source: Any) -> None:
 
 @once
 def _driver() -> Any:
-    memmove = ctypes.cast(ctypes.memmove, ctypes.c_void_p).value or 0
-    imports = {**pool.imports(), "memmove": memmove}
-    library = Library(cache.compiled(_SOURCE), imports, ["gt_copy"])
+    library = Library(cache.compiled(_SOURCE), pool.imports(), ["gt_copy"])
     return library.function("gt_copy", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64))

@@ -128,18 +128,19 @@ def make_callable(
 
     needed = sum(math.prod(shape) * dtype.itemsize for dtype, shape, _ in checked)
     layout = native_layout() if native and not free_memory.is_noticed(needed + scratch) else None
+    idle: list[Any] = [] if unless is None or otherwise is None else unless
     if layout is not None:
         tables = EntryTables(layout, args, result, checked, release_gil, bound)
         if tables.frame <= MOST_WORDS:
-            idle: list[Any] = [] if unless is None or otherwise is None else unless
             functions = (fail, NotImplemented if otherwise is None else otherwise, idle)
             return _native_callable(layout, tables, address, library, functions, title.encode())
-    call = (ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE)(
-        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p
-    )
-    specs = (tuple(args), result, checked, needed, scratch)
-    own = (fail, otherwise, [] if unless is None else unless)
-    return _PythonEntry(title, call(address), library, own, tuple(bound), *specs)
+    kind = ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE
+    native_run = library.function(run, kind(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p))
+    specs = (tuple(args), result, checked)
+    others = (fail, otherwise or _refused, idle)
+    entry = _python_callable(native_run, others, tuple(bound), specs, needed, scratch)
+    entry.__name__ = title
+    return entry
 
 
 def _native_callable(
@@ -160,56 +161,45 @@ def _native_callable(
     return new_function()(address_of(method), owned, None)  # type: ignore[no-any-return]
 
 
-class _PythonEntry:
+def _python_callable(
+    run: Callable[[Any, Any], int],
+    functions: tuple[Callable[[int], None], Callable[..., Any], list[Any]],
+    bound: tuple[Any, ...],
+    specs: tuple[tuple[Spec, ...], Spec, list[Result]],
+    of_results: int,
+    scratch: int,
+) -> Callable[..., Any]:
     """The same entry point with its checks in Python."""
+    (fail, otherwise, unless), (expected, result, results) = functions, specs
+    needed = of_results + scratch
 
-    def __init__(
-        self,
-        title: str,
-        run: Callable[[Any, Any], int],
-        library: Library,
-        functions: tuple[Callable[[int], None], Callable[..., Any] | None, list[Any]],
-        bound: tuple[Any, ...],
-        args: tuple[Spec, ...],
-        result: Spec,
-        results: list[Result],
-        needed: int,
-        scratch: int,
-    ) -> None:
-        self.__name__ = title
-        self._run = run
-        self._library = library
-        self._fail, self._otherwise, self._unless = functions
-        self._bound = bound
-        self._args = args
-        self._result = result
-        self._results = results
-        self._needed = needed + scratch
-        self._of_results = needed
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        nonlocal needed
         inputs: list[NDArray[Any]] = []
-        given = (*args, *self._bound)
-        fits = not kwargs and len(given) == len(self._args)
-        fits = fits and not (self._unless and self._otherwise)
-        if not fits or not all(map(unpack, self._args, given, itertools.repeat(inputs))):
-            if self._otherwise is None:
-                return NotImplemented
-            return self._otherwise(*args, **kwargs)
-        free_memory.require(self._needed, "results and intermediate values")
-        results = [blocks.empty(shape, dtype) for dtype, shape, _ in self._results]
-        status = self._run(_addresses(inputs), _addresses(results))
+        given = (*args, *bound)
+        fits = not kwargs and len(given) == len(expected) and not unless
+        if not fits or not all(map(unpack, expected, given, itertools.repeat(inputs))):
+            return otherwise(*args, **kwargs)
+        free_memory.require(needed, "results and intermediate values")
+        arrays = [blocks.empty(shape, dtype) for dtype, shape, _ in results]
+        status = run(_addresses(inputs), _addresses(arrays))
         if status == UNSETTLED_STATUS:
-            return NotImplemented if self._otherwise is None else self._otherwise(*args, **kwargs)
+            return otherwise(*args, **kwargs)
         if status:
-            self._fail(status)
+            fail(status)
         # Its other memory is allocated from now on, and no longer counts as free.
-        self._needed = self._of_results
+        needed = of_results
         made = [
             x if x.ndim else x.item() if number else x[()]
-            for x, (_, _, number) in zip(results, self._results, strict=True)
+            for x, (_, _, number) in zip(arrays, results, strict=True)
         ]
-        return pack(self._result, made)
+        return pack(result, made)
+
+    return entry
+
+
+def _refused(*_args: Any, **_kwargs: Any) -> Any:
+    return NotImplemented
 
 
 def _addresses(arrays: list[NDArray[Any]]) -> Any:

@@ -126,13 +126,10 @@ def look_up(dict: ptr, keys: ptr, count: i64, str: ptr, values: ptr) -> i1:
     key = stack(8)
     i64[position] = 0
     for i in range(count):
-        if PyDict_Next(dict, position, key, values + 8 * i) == 0:
-            return False
+        require(PyDict_Next(dict, position, key, values + 8 * i) != 0)
         if ptr[key] != ptr[keys, i]:
-            if ptr[ptr[key] + layout.type] != str:
-                return False
-            if PyObject_RichCompareBool(ptr[key], ptr[keys, i], EQUAL) != 1:
-                return False
+            require(ptr[ptr[key] + layout.type] == str)
+            require(PyObject_RichCompareBool(ptr[key], ptr[keys, i], EQUAL) == 1)
     return True
 
 # Takes the arguments apart and compares them with the program.
@@ -146,75 +143,58 @@ def arguments_fit(items: ptr, program: ptr, frame: ptr) -> i1:
         room = frame + 8 * i64[record, 3]
         match i64[record]:
             case Check.ARRAY:
-                if type != ptr[items, NDARRAY]:
-                    return False
+                require(type == ptr[items, NDARRAY])
                 ndim = i64[record, 6]
-                if i32[value + layout.array_flags] & IN_ORDER != IN_ORDER:
-                    return False
-                if i64(i32[value + layout.array_ndim]) != ndim:
-                    return False
+                require(i32[value + layout.array_flags] & IN_ORDER == IN_ORDER)
+                require(i64(i32[value + layout.array_ndim]) == ndim)
                 # Mostly NumPy's own object for the dtype; unpickled arrays have another.
                 descr = ptr[value + layout.array_descr]
                 if descr != ptr[items, i64[record, 3]]:
                     number = i64(i32[descr + layout.descr_number])
-                    if i8[descr + layout.descr_byteorder] == SWAPPED:
-                        return False
-                    if number != i64[record, 4] and number != i64[record, 5]:
-                        return False
+                    require(i8[descr + layout.descr_byteorder] != SWAPPED)
+                    require(number == i64[record, 4] or number == i64[record, 5])
                 dims = ptr[value + layout.array_dims]
                 shape = program + 8 * (i64[program, Header.SHAPES_AT] + i64[record, 7])
                 for axis in range(ndim):
-                    if i64[dims, axis] != i64[shape, axis]:
-                        return False
+                    require(i64[dims, axis] == i64[shape, axis])
                 ptr[input] = ptr[value + layout.array_data]
             case Check.SCALAR:
-                if type != ptr[items, i64[record, 3]]:
-                    return False
+                require(type == ptr[items, i64[record, 3]])
                 ptr[input] = value + i64[record, 4]
             case Check.FLOAT:
-                if type != ptr[items, FLOAT]:
-                    return False
+                require(type == ptr[items, FLOAT])
                 i64[room] = i64[value + layout.float_value]
                 ptr[input] = room
             case Check.INT:
                 overflow = stack(4)
-                if type != ptr[items, INT]:
-                    return False
+                require(type == ptr[items, INT])
                 i64[room] = PyLong_AsLongLongAndOverflow(value, overflow)
-                if i32[overflow] != 0:
-                    return False
+                require(i32[overflow] == 0)
                 ptr[input] = room
             case Check.BOOL:
-                if value != ptr[items, TRUE] and value != ptr[items, FALSE]:
-                    return False
+                require(value == ptr[items, TRUE] or value == ptr[items, FALSE])
                 i8[room] = i8(value == ptr[items, TRUE])
                 ptr[input] = room
             case Check.SAME:
-                if value != ptr[items, i64[record, 2]]:
-                    return False
+                require(value == ptr[items, i64[record, 2]])
             case Check.EQUAL:
                 # Quick if it is the same object.
-                if type != ptr[items, i64[record, 3]]:
-                    return False
-                if PyObject_RichCompareBool(value, ptr[items, i64[record, 2]], EQUAL) != 1:
-                    return False
+                require(type == ptr[items, i64[record, 3]])
+                require(PyObject_RichCompareBool(value, ptr[items, i64[record, 2]], EQUAL) == 1)
             case Check.SAME_BITS:
-                if type != ptr[items, FLOAT] or i64[value + layout.float_value] != i64[record, 2]:
-                    return False
+                require(type == ptr[items, FLOAT])
+                require(i64[value + layout.float_value] == i64[record, 2])
             case Check.TUPLE:
-                if type != ptr[items, TUPLE] or i64[value + layout.size] != i64[record, 2]:
-                    return False
+                require(type == ptr[items, TUPLE] and i64[value + layout.size] == i64[record, 2])
                 copy(i64[record, 2], value + layout.tuple_items, room)
             case Check.LIST:
-                if type != ptr[items, LIST] or i64[value + layout.size] != i64[record, 2]:
-                    return False
+                require(type == ptr[items, LIST] and i64[value + layout.size] == i64[record, 2])
                 copy(i64[record, 2], ptr[value + layout.list_items], room)
             case Check.DICT:
-                if type != ptr[items, DICT] or i64[value + layout.dict_used] != i64[record, 2]:
-                    return False
+                require(type == ptr[items, DICT])
+                require(i64[value + layout.dict_used] == i64[record, 2])
                 keys = items + 8 * i64[record, 4]
-                if not look_up(value, keys, i64[record, 2], ptr[items, STR], room):
-                    return False
+                require(look_up(value, keys, i64[record, 2], ptr[items, STR], room))
         record += CHECK_BYTES
     return True
 """
@@ -238,8 +218,7 @@ def make_arrays(items: ptr, program: ptr, frame: ptr) -> i1:
             array = PyArray_NewFromDescr(type, descr, ndim, dims, null, null, 0, null)
         else:
             array = gt_new_array(ptr[items, i64[record, 4]], type, descr, ndim, dims)
-        if not array:
-            return False
+        require(array)
         ptr[objects, i64[record]] = array
         ptr[outputs, i64[record]] = ptr[array + layout.array_data]
         record += ARRAY_BYTES
@@ -276,8 +255,7 @@ def make_scalars(items: ptr, program: ptr, frame: ptr) -> i1:
                 value = PyBool_FromLong(i64(i8[room]))
             case Scalar.COMPLEX:
                 value = PyComplex_FromDoubles(double[room], double[room, 1])
-        if not value:
-            return False
+        require(value)
         ptr[objects, i64[record]] = value
         record += SCALAR_BYTES
     return True
@@ -301,8 +279,7 @@ def build(items: ptr, program: ptr, frame: ptr) -> i1:
                 value = PyList_New(operand)
             case Build.DICT:
                 value = PyDict_New()
-        if not value:
-            return False
+        require(value)
         ptr[frame, i64[record, 1]] = value
         owner = i64[record, 4]
         place = i64[record, 5]
@@ -317,8 +294,7 @@ def build(items: ptr, program: ptr, frame: ptr) -> i1:
                 status = PyDict_SetItem(ptr[frame, owner], ptr[items, place], value)
                 # The dict has a reference of its own.
                 Py_DecRef(value)
-                if status != 0:
-                    return False
+                require(status == 0)
         record += BUILD_BYTES
     return True
 """

@@ -244,15 +244,8 @@ class EntryTables:
                 # There are at most two types with the same bits.
                 numbers = type_numbers(dtype)
                 descr = self._constant(np.dtype(dtype.type))
-                self._add_check(
-                    Check.ARRAY,
-                    value,
-                    self._input(),
-                    descr,
-                    numbers[0],
-                    numbers[-1],
-                    *self._shape(shape),
-                )
+                kinds = (descr, numbers[0], numbers[-1])
+                self._add_check(Check.ARRAY, value, self._input(), *kinds, *self._shape(shape))
             case ScalarLeaf(dtype):
                 offset = self._layout.scalar_value(dtype)
                 kind = self._constant(dtype.type)
@@ -319,14 +312,11 @@ class EntryTables:
         match spec:
             case ResultLeaf(index):
                 self._builds += [Build.RESULT, made, self._header[Header.OBJECTS] + index, *into]
-            case TupleSpec(items):
-                self._builds += [Build.TUPLE, made, len(items), *into]
+            case TupleSpec(items) | ListSpec(items):
+                kind = "TUPLE" if isinstance(spec, TupleSpec) else "LIST"
+                self._builds += [Build[kind], made, len(items), *into]
                 for place, item in enumerate(items):
-                    self._build(item, [Into.TUPLE, made, place])
-            case ListSpec(items):
-                self._builds += [Build.LIST, made, len(items), *into]
-                for place, item in enumerate(items):
-                    self._build(item, [Into.LIST, made, place])
+                    self._build(item, [Into[kind], made, place])
             case DictSpec(keys, items, order):
                 self._builds += [Build.DICT, made, 0, *into]
                 item_of = dict(zip(keys, items, strict=True))

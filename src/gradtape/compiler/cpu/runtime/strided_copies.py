@@ -183,31 +183,17 @@ def _source(kind: str) -> NativeSource:
 
 
 def _transpose(item: int) -> str:
-    """A function that transposes a block, as squares of vectors.
-
-    Interleaving the first half of the vectors with the second half, once for each halving, moves
-    element j of vector i to element i of vector j.
-    """
+    """A function that transposes a block, as squares of vectors."""
     b, lanes = Builder(Module()), 32 // item
-    half, kind = lanes // 2, Type(f"i{8 * item}", lanes)
-    orders = [
-        ", ".join(f"i32 {start + j // 2 + lanes * (j % 2)}" for j in range(lanes))
-        for start in (0, half)
-    ]
+    kind = Type(f"i{8 * item}", lanes)
 
     def place(side: str, line: int, start: int) -> Value:
-        step = b.mul(Value(I64, f"%{side}_step"), b.const(I64, line))
-        return b.element(b.element(Value(PTR, f"%{side}"), step, "i8"), b.const(I64, start), "i8")
+        step = b.mul(Value(I64, f"%{side}_step"), line)
+        return b.element(b.element(Value(PTR, f"%{side}"), step, "i8"), start, "i8")
 
     for row, column in itertools.product(range(0, _LINE // item, lanes), repeat=2):
-        vectors = [b.load(place("from", row + i, column * item), kind) for i in range(lanes)]
-        for _ in range(lanes.bit_length() - 1):
-            vectors = [
-                b.instruction(kind, f"shufflevector {x}, {y}, <{lanes} x i32> <{order}>")
-                for x, y in zip(vectors[:half], vectors[half:], strict=True)
-                for order in orders
-            ]
-        for i, vector in enumerate(vectors):
+        lines = [b.load(place("from", row + i, column * item), kind) for i in range(lanes)]
+        for i, vector in enumerate(b.transposed(lines)):
             b.store(vector, place("to", column + i, row * item))
     b.emit("ret void")
     parameters = "ptr %from, i64 %from_step, ptr %to, i64 %to_step"
@@ -216,7 +202,5 @@ def _transpose(item: int) -> str:
 
 @once
 def _driver(kind: str) -> Any:
-    memmove = ctypes.cast(ctypes.memmove, ctypes.c_void_p).value or 0
-    imports = {**pool.imports(), "memmove": memmove}
-    library = Library(cache.compiled(_source(kind)), imports, ["gt_layout"])
+    library = Library(cache.compiled(_source(kind)), pool.imports(), ["gt_layout"])
     return library.function("gt_layout", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64))
