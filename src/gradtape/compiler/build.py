@@ -12,6 +12,7 @@ from gradtape.compiler.element_expressions import (
     loaded,
     place,
     reduced_element,
+    reduction_of,
 )
 from gradtape.compiler.fuse import Group, Member, index_of
 from gradtape.compiler.kernel import (
@@ -26,7 +27,6 @@ from gradtape.compiler.kernel import (
     Store,
     rewritten,
 )
-from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Value
 
@@ -45,7 +45,7 @@ class _Build:
         self._name = name
         self._inner = [axis for axis in group.axes if axis.reduced]
         self._accumulators = {
-            value: Accumulator(f"acc{n}", _reduction(value).combine, value.dtype)
+            value: Accumulator(f"acc{n}", reduction_of(value.node).combine, value.dtype)
             for n, (value, member) in enumerate(group.members.items())
             if member.kind == "reduction"
         }
@@ -135,13 +135,6 @@ class _Build:
             return Scalar("load", (), value.dtype, extra=self._scratch_place(value))
 
         return stored
-
-
-def _reduction(value: Value) -> Reduction:
-    assert value.node is not None
-    lowering = value.node.op.lower
-    assert isinstance(lowering, Reduction)
-    return lowering
 
 
 def build(group: Group, buffers: dict[Value, Buffer], name: str) -> Kernel:

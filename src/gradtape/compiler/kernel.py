@@ -292,12 +292,9 @@ def rewritten(
 
 def identity(name: str, dtype: np.dtype[Any]) -> int | float:
     """The identity element of a reduction, from which it starts."""
-    if name in ("add", "or", "replace"):
-        return 0
-    if name == "multiply":
-        return 1
-    if name == "and":
-        return 1 if dtype == BOOL else -1
+    starts = {"add": 0, "or": 0, "replace": 0, "multiply": 1, "and": 1 if dtype == BOOL else -1}
+    if name in starts:
+        return starts[name]
     largest = name == "minimum"
     if dtype.kind == "f":
         return np.inf if largest else -np.inf
