@@ -172,12 +172,9 @@ def collapsed(kernel: Kernel) -> Kernel:
 def _joinable(kernel: Kernel, first: Axis, second: Axis) -> bool:
     if (first.reduced, first.serial) != (second.reduced, second.serial):
         return False
-    places = [s.place for s in kernel.statements() if isinstance(s, Store)]
-    for part in kernel.expressions:
-        if part.name == "axis" and (part.extra is first or part.extra is second):
-            return False
-        if part.name in ("load", "gather"):
-            places.append(part.extra)
+    if any(part.name == "axis" and part.extra in (first, second) for part in kernel.expressions):
+        return False
+    places = (*kernel.reads, *kernel.writes)
     return all(place.step(first) == place.step(second) * second.size for place in places)
 
 

@@ -7,7 +7,7 @@ are built by tracing (`graph.trace`) and rebuilt by passes; they are not changed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,23 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
+
+
+def sources(operands: Iterable[Operand], inside: Callable[[Value], bool]) -> Iterator[Value]:
+    """The values among operands, and those that they depend on, each once and in order.
+
+    Args:
+        operands: The operands to start from.
+        inside: Whether to go on to the operands of the node that makes a value.
+    """
+    pending, seen = list(operands)[::-1], set()
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Value) and value not in seen:
+            seen.add(value)
+            yield value
+            if value.node is not None and inside(value):
+                pending += reversed(value.node.operands)
 
 
 class Rewriter:
