@@ -77,7 +77,7 @@ class Group:
     @property
     def reduced(self) -> bool:
         """Whether it reduces over anything."""
-        return any(self.flags)
+        return any(axis.reduced for axis in self.axes)
 
 
 class MisalignedError(Exception):

@@ -242,12 +242,12 @@ class Kernel:
         """All expressions and their parts, each once, parts before wholes."""
         return tuple(parts_of(self.statements()))
 
-    @property
+    @lazy
     def reads(self) -> list[Place]:
         """The places it reads."""
         return [part.extra for part in self.expressions if part.name in ("load", "gather")]
 
-    @property
+    @lazy
     def writes(self) -> list[Place]:
         """The places it writes to."""
         return [each.place for each in self.statements() if isinstance(each, Store)]

@@ -94,7 +94,7 @@ class Node:
         self.op = op
         self.operands = tuple(operands)
         self.params = dict(params)
-        self.outputs = tuple(Value(aval, self, i) for i, aval in enumerate(avals))
+        self.outputs = tuple([Value(aval, self, i) for i, aval in enumerate(avals)])
         self.line = line
 
     def paired(self, results: Any) -> Iterator[tuple[Value, Any]]:
@@ -168,7 +168,8 @@ class Rewriter:
 
     def operands(self, node: Node) -> tuple[Operand, ...]:
         """The operands of an old node in the new graph."""
-        return tuple(self[operand] for operand in node.operands)
+        known = self._replaced  # not by `self[operand]`: all passes spend their time here
+        return tuple([known[x] if isinstance(x, Value) else x for x in node.operands])
 
     def add(
         self,
