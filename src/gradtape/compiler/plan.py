@@ -26,7 +26,7 @@ from gradtape.ops.shape import broadcast_op
 Step = Kernel | Product
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Plan:
     """The steps to run for a graph.
 
