@@ -12,6 +12,7 @@ from gradtape.compiler.element_expressions import (
     loaded,
     place,
     reduced_element,
+    reduction_of,
 )
 from gradtape.compiler.fuse import Group, Member, index_of
 from gradtape.compiler.kernel import (
@@ -26,7 +27,6 @@ from gradtape.compiler.kernel import (
     Store,
     rewritten,
 )
-from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
 from gradtape.graph.ir import Value
 
@@ -45,7 +45,7 @@ class _Build:
         self._name = name
         self._inner = [axis for axis in group.axes if axis.reduced]
         self._accumulators = {
-            value: Accumulator(f"acc{n}", _reduction(value).combine, value.dtype)
+            value: Accumulator(f"acc{n}", reduction_of(value.node).combine, value.dtype)
             for n, (value, member) in enumerate(group.members.items())
             if member.kind == "reduction"
         }
@@ -137,13 +137,6 @@ class _Build:
         return stored
 
 
-def _reduction(value: Value) -> Reduction:
-    assert value.node is not None
-    lowering = value.node.op.lower
-    assert isinstance(lowering, Reduction)
-    return lowering
-
-
 def build(group: Group, buffers: dict[Value, Buffer], name: str) -> Kernel:
     """The loop nest of a group.
 
@@ -179,12 +172,9 @@ def collapsed(kernel: Kernel) -> Kernel:
 def _joinable(kernel: Kernel, first: Axis, second: Axis) -> bool:
     if (first.reduced, first.serial) != (second.reduced, second.serial):
         return False
-    places = [s.place for s in kernel.statements() if isinstance(s, Store)]
-    for part in kernel.expressions:
-        if part.name == "axis" and (part.extra is first or part.extra is second):
-            return False
-        if part.name in ("load", "gather"):
-            places.append(part.extra)
+    if any(part.name == "axis" and part.extra in (first, second) for part in kernel.expressions):
+        return False
+    places = (*kernel.reads, *kernel.writes)
     return all(place.step(first) == place.step(second) * second.size for place in places)
 
 

@@ -94,10 +94,16 @@ class Puller:
         return self.element(source, reshaped_index(index, shape, source.shape), inside)
 
 
+def reduction_of(node: Node | None) -> Reduction:
+    """The lowering of a node that is a reduction."""
+    assert node is not None
+    assert isinstance(node.op.lower, Reduction)
+    return node.op.lower
+
+
 def reduced_element(node: Node, element: Scalar) -> Scalar:
     """The value that a reduction combines: the element in the dtype of the result."""
-    lowering = node.op.lower
-    assert isinstance(lowering, Reduction)
+    lowering = reduction_of(node)
     if lowering.element is not None:
         element = lowering.element(element)
     return convert(element, node.outputs[0].dtype)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from gradtape.compiler.classify import cost_of
 from gradtape.compiler.fuse import Group
-from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, Store, walk
+from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, parts_of
 from gradtape.compiler.listing import listing
 from gradtape.compiler.plan import Step
 from gradtape.compiler.program import NativeFunction, Program
@@ -231,9 +231,7 @@ def _traffic(step: Step) -> tuple[int, int]:
     """The bytes that a step reads and writes, each array once."""
     if not isinstance(step, Kernel):
         return sum(b.nbytes for b in step.buffers if b is not step.c), step.c.nbytes
-    written = {s.place.buffer for s in step.statements() if isinstance(s, Store)}
-    loads = (part for part in step.expressions if part.name in ("load", "gather"))
-    read = {part.extra.buffer for part in loads}
+    read, written = ({place.buffer for place in places} for places in (step.reads, step.writes))
     return _size(read), _size(written)
 
 
@@ -254,9 +252,7 @@ def _flops(kernel: Kernel) -> int:
 
 def _cost(statements: Iterable[Statement]) -> int:
     """Instructions for one point, common parts counted once."""
-    seen: set[int] = set()
-    wholes = (whole for statement in statements for whole in statement.expressions)
-    return cost_of(part for whole in wholes for part in walk(whole, seen))
+    return cost_of(parts_of(statements))
 
 
 # ---- numbers as text ----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from gradtape.compiler.reachability import Reachability
 from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Reduction
 from gradtape.core.scalar import Scalar
-from gradtape.graph.ir import Graph, Node, Operand, Value
+from gradtape.graph.ir import Graph, Node, Value, sources
 
 # Loops with more instructions take long to compile, and their values do not fit into registers.
 _LONGEST_BODY = 1000
@@ -77,7 +77,7 @@ class Group:
     @property
     def reduced(self) -> bool:
         """Whether it reduces over anything."""
-        return any(self.flags)
+        return any(axis.reduced for axis in self.axes)
 
 
 class MisalignedError(Exception):
@@ -118,31 +118,18 @@ class Fusion:
 
     def nodes_of(self, group: Group) -> list[Node]:
         """The nodes that are computed in a group, including those whose results are not stored."""
-        pending: list[Operand] = list(group.members)
-        inside: set[Node] = set()
-        while pending:
-            value = pending.pop()
-            if not isinstance(value, Value) or value.node is None or value.node in inside:
-                continue
-            if value in group.members or value not in self.stored:
-                inside.add(value.node)
-                pending += value.node.operands
-        return sorted(inside, key=self.order.__getitem__)
+
+        def inside(value: Value) -> bool:
+            return value in group.members or value not in self.stored
+
+        nodes = {value.node for value in sources(group.members, inside) if inside(value)}
+        return sorted(nodes - {None}, key=self.order.__getitem__)  # type: ignore[arg-type]
 
     def reads_of(self, node: Node) -> dict[Value, None]:
         """The roots and inputs that a node needs, also through values computed on the way."""
-        found: dict[Value, None] = {}
-        pending, seen = list(reversed(node.operands)), set()
-        while pending:
-            operand = pending.pop()
-            if not isinstance(operand, Value) or operand in seen:
-                continue
-            seen.add(operand)
-            if operand.node is None or operand in self._roots:
-                found[operand] = None
-            else:
-                pending += reversed(operand.node.operands)
-        return found
+        roots = self._roots
+        needed = sources(node.operands, lambda value: value not in roots)
+        return {value: None for value in needed if value.node is None or value in roots}
 
     # ---- groups ----------------------------------------------------------------------------
 

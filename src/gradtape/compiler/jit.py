@@ -195,12 +195,7 @@ class Compiled(Portable):
     __slots__ = ("__call__", "__dict__", "__weakref__")
     __call__: Callable[..., Any]
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        statics: Statics,
-        debug: bool,
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], statics: Statics, debug: bool) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._statics = statics

@@ -240,21 +240,30 @@ class Kernel:
     @lazy
     def expressions(self) -> tuple[Scalar, ...]:
         """All expressions and their parts, each once, parts before wholes."""
-        seen: set[int] = set()
-        wholes = (whole for statement in self.statements() for whole in statement.expressions)
-        return tuple(part for whole in wholes for part in walk(whole, seen))
+        return tuple(parts_of(self.statements()))
+
+    @lazy
+    def reads(self) -> list[Place]:
+        """The places it reads."""
+        return [part.extra for part in self.expressions if part.name in ("load", "gather")]
+
+    @lazy
+    def writes(self) -> list[Place]:
+        """The places it writes to."""
+        return [each.place for each in self.statements() if isinstance(each, Store)]
 
     @lazy
     def buffers(self) -> tuple[Buffer, ...]:
         """The buffers it touches, in order of first use."""
-        found: dict[Buffer, None] = {}
-        for part in self.expressions:
-            if part.name in ("load", "gather"):
-                found.setdefault(part.extra.buffer)
-        for statement in self.statements():
-            if isinstance(statement, Store):
-                found.setdefault(statement.place.buffer)
-        return tuple(found)
+        return tuple(dict.fromkeys(place.buffer for place in (*self.reads, *self.writes)))
+
+
+def parts_of(statements: Iterable[Statement]) -> Iterator[Scalar]:
+    """The expressions of statements and their parts, each once, parts before wholes."""
+    seen: set[int] = set()
+    for statement in statements:
+        for whole in statement.expressions:
+            yield from walk(whole, seen)
 
 
 def walk(expression: Scalar, seen: set[int]) -> Iterator[Scalar]:
@@ -292,12 +301,9 @@ def rewritten(
 
 def identity(name: str, dtype: np.dtype[Any]) -> int | float:
     """The identity element of a reduction, from which it starts."""
-    if name in ("add", "or", "replace"):
-        return 0
-    if name == "multiply":
-        return 1
-    if name == "and":
-        return 1 if dtype == BOOL else -1
+    starts = {"add": 0, "or": 0, "replace": 0, "multiply": 1, "and": 1 if dtype == BOOL else -1}
+    if name in starts:
+        return starts[name]
     largest = name == "minimum"
     if dtype.kind == "f":
         return np.inf if largest else -np.inf

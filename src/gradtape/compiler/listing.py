@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from gradtape.compiler.kernel import Kernel, Place, Statement, Store, walk
+from gradtape.compiler.kernel import Kernel, Place, Statement, Store, parts_of, walk
 from gradtape.core.scalar import Scalar
 
 # Longer expressions get a name and a line of their own.
@@ -46,11 +46,9 @@ def _block(statements: Sequence[Statement], numbers: Iterator[int]) -> Iterator[
     """The lines of the statements of one loop, with the names they use before them."""
     wholes = [whole for statement in statements for whole in statement.expressions]
     uses: Counter[int] = Counter(map(id, wholes))
-    seen: set[int] = set()
-    for whole in wholes:
-        uses.update(id(arg) for part in walk(whole, seen) for arg in part.args)
+    uses.update(id(arg) for part in parts_of(statements) for arg in part.args)
     written: dict[int, tuple[str, int]] = {}
-    seen.clear()
+    seen: set[int] = set()
     for statement in statements:
         for part in (p for whole in statement.expressions for p in walk(whole, seen)):
             text, strength = _expression(part, [written[id(arg)] for arg in part.args])

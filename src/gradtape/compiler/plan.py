@@ -26,7 +26,7 @@ from gradtape.ops.shape import broadcast_op
 Step = Kernel | Product
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Plan:
     """The steps to run for a graph.
 
@@ -153,9 +153,7 @@ def _steps(group: Group, buffers: dict[Value, Buffer], name: str) -> tuple[Step,
 
 
 def _product(node: Node, buffers: Mapping[Value, Buffer]) -> Product:
-    sources = []
-    for operand in node.operands:
-        assert isinstance(operand, Value)  # numbers have no axes to multiply along
-        source = source_of_matrix(operand)
-        sources.append((buffers[source.value], source.shape, source.transposed))
-    return product_of(sources[0], sources[1], buffers[node.outputs[0]])
+    # All operands are values: numbers have no axes to multiply along.
+    sources = [source_of_matrix(operand) for operand in node.operands]  # type: ignore[arg-type]
+    x, y = ((buffers[source.value], source.shape, source.transposed) for source in sources)
+    return product_of(x, y, buffers[node.outputs[0]])

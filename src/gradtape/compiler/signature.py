@@ -69,35 +69,32 @@ def static_arguments(
     numbers: list[Any] = list(argnums) if isinstance(argnums, Iterable) else [argnums]
     one_name = isinstance(argnames, str) or not isinstance(argnames, Iterable)
     names: list[Any] = [argnames] if one_name else list(argnames)
-    if not all(isinstance(n, int | np.integer) for n in numbers) or not all(
-        isinstance(name, str) for name in names
-    ):
+    integers = all(isinstance(n, int | np.integer) for n in numbers)
+    if not integers or not all(isinstance(name, str) for name in names):
         raise ArgumentError(
             f"jit: got static_argnums={argnums!r}, static_argnames={argnames!r}, expected integers "
             "and strings"
         )
     positions = [int(n) for n in numbers]
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):  # built-in functions need not have one
         return Statics(tuple(positions), tuple(names))
-    positional = [p for p in parameters if p.kind in _POSITIONAL]
-    kinds = {p.kind for p in parameters}
+    positional = [p for p in parameters.values() if p.kind in _POSITIONAL]
+    kinds = {p.kind for p in parameters.values()}
     count = len(positional)
     if inspect.Parameter.VAR_POSITIONAL not in kinds:
-        for n in positions:
-            if not -count <= n < count:
-                raise ArgumentError(
-                    f"jit: got static_argnums={argnums!r}; the function has {count} positional "
-                    "argument(s), counted from 0"
-                )
+        if not all(-count <= n < count for n in positions):
+            raise ArgumentError(
+                f"jit: got static_argnums={argnums!r}; the function has {count} positional "
+                "argument(s), counted from 0"
+            )
         positions = [n % count for n in positions]
-    known = [p.name for p in parameters]
     for name in names:
-        if name not in known and inspect.Parameter.VAR_KEYWORD not in kinds:
+        if name not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
             raise ArgumentError(
                 f"jit: got static_argnames={argnames!r}; the function has no argument {name!r}, "
-                f"only {', '.join(known) or 'none'}"
+                f"only {', '.join(parameters) or 'none'}"
             )
     by_name = [n for n, p in enumerate(positional) if p.name in names]
     by_position = [positional[n].name for n in positions if 0 <= n < count]

@@ -7,7 +7,7 @@ are built by tracing (`graph.trace`) and rebuilt by passes; they are not changed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,7 @@ class Node:
         self.op = op
         self.operands = tuple(operands)
         self.params = dict(params)
-        self.outputs = tuple(Value(aval, self, i) for i, aval in enumerate(avals))
+        self.outputs = tuple([Value(aval, self, i) for i, aval in enumerate(avals)])
         self.line = line
 
     def paired(self, results: Any) -> Iterator[tuple[Value, Any]]:
@@ -132,6 +132,23 @@ class Graph:
         return f"<graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
 
 
+def sources(operands: Iterable[Operand], inside: Callable[[Value], bool]) -> Iterator[Value]:
+    """The values among operands, and those that they depend on, each once and in order.
+
+    Args:
+        operands: The operands to start from.
+        inside: Whether to go on to the operands of the node that makes a value.
+    """
+    pending, seen = list(operands)[::-1], set()
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Value) and value not in seen:
+            seen.add(value)
+            yield value
+            if value.node is not None and inside(value):
+                pending += reversed(value.node.operands)
+
+
 class Rewriter:
     """Builds a graph from another one, node by node; passes decide what to do with each."""
 
@@ -151,7 +168,8 @@ class Rewriter:
 
     def operands(self, node: Node) -> tuple[Operand, ...]:
         """The operands of an old node in the new graph."""
-        return tuple(self[operand] for operand in node.operands)
+        known = self._replaced  # not by `self[operand]`: all passes spend their time here
+        return tuple([known[x] if isinstance(x, Value) else x for x in node.operands])
 
     def add(
         self,

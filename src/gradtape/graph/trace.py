@@ -35,7 +35,7 @@ from gradtape.errors import (
     a_type,
 )
 from gradtape.graph.capture import Capture, DrawCapture, Guard, redrawn
-from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
+from gradtape.graph.ir import Graph, Literal, Node, Operand, Value, sources
 from gradtape.graph.layout import layout
 from gradtape.graph.lines import user_line
 from gradtape.graph.python_numbers import Truths
@@ -374,12 +374,7 @@ def _check_arguments(
         for symbol, value in zip(symbols, inputs, strict=True)
         if (operand := operand_of(symbol)) is not value
     ]
-    pending, used = list(outputs) if written else [], set()
-    while pending:
-        operand = pending.pop()
-        if isinstance(operand, Value) and operand not in used:
-            used.add(operand)
-            pending += [] if operand.node is None else operand.node.operands
+    used = set(sources(outputs, lambda _: True)) if written else set()
     if any(isinstance(operand, Value) and operand not in used for operand in written):
         raise WriteError(
             "jit: the function writes to an argument and does not use what it wrote; the caller's "

@@ -68,7 +68,10 @@ class Call(NamedTuple):
 
     def beside(self, wanted: int) -> Operand | None:
         """For a commutative op with this number as one operand: the other operand; else None."""
-        return next((x for x, number in self.with_number() if number == wanted), None)
+        for operand, number in self.with_number():
+            if number == wanted:
+                return operand
+        return None
 
     # ---- putting something in its place ----------------------------------------------------
 

@@ -45,4 +45,5 @@ def _key(node: Node, operands: tuple[Operand, ...], numbers: dict[Value, int]) -
     # in another order, so whether operands can be swapped depends on the dtype.
     if node.outputs[0].dtype.kind in node.op.facts.commutes:
         keys.sort()
-    return node.op, tuple(keys), param_key(node.params)
+    params = tuple(sorted((name, param_key(value)) for name, value in node.params.items()))
+    return node.op, tuple(keys), params

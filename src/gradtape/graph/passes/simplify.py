@@ -32,34 +32,50 @@ def simplify(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
     >>> dead(simplify(traced.graph))
     <graph function: 1 inputs, 1 nodes>
     """
-    by_op = _BY_OP if rules is RULES else _by_op(rules)
-    rewriter, line = Rewriter(graph), ""
-
-    def simplest(
-        op: Op, operands: Sequence[Operand], params: Mapping[str, Any], aval: Aval
-    ) -> Operand:
-        number = folded(op, operands, params, aval)
-        if number is not None:
-            return uniform(rewriter, number, aval, line)
-        call = Call(make, op, operands, params, aval)
-        for rule in by_op.get(op, ()):
-            found = rule.apply(call)
-            if found is not None and found.aval == aval:
-                return found
-        return rewriter.add(op, operands, params, line, aval)
-
-    def make(op: Op, operands: Sequence[Operand], params: Mapping[str, Any]) -> Operand:
-        aval = op.infer(*(operand.aval for operand in operands), **params)
-        return simplest(op, operands, params, aval)
-
+    simplifier = _Simplifier(graph, _BY_OP if rules is RULES else _by_op(rules))
+    rewriter = simplifier.rewriter
     for node in graph.nodes:
-        line = node.line  # calls that rules make get the line of the call they replace
         if node.op.outputs != 1:
             rewriter.copy(node)
         else:
+            simplifier.line = node.line
             value, operands = node.outputs[0], rewriter.operands(node)
-            rewriter.replace(value, simplest(node.op, operands, node.params, value.aval))
+            rewriter.replace(value, simplifier.add(node.op, operands, node.params, value.aval))
     return rewriter.finish()
+
+
+class _Simplifier:
+    """Adds calls to a new graph in their simplest form.
+
+    Attributes:
+        rewriter: Builds the graph.
+        line: The line of the call that is simplified, which those that replace it get as well.
+    """
+
+    def __init__(self, graph: Graph, rules: Mapping[Op, Sequence[Rule]]) -> None:
+        self.rewriter = Rewriter(graph)
+        self.line = ""
+        self._rules = rules
+
+    def add(
+        self,
+        op: Op,
+        operands: Sequence[Operand],
+        params: Mapping[str, Any],
+        aval: Aval | None = None,
+    ) -> Operand:
+        """Add a call, whose abstract result may be known already."""
+        if aval is None:
+            aval = op.infer(*(operand.aval for operand in operands), **params)
+        number = folded(op, operands, params, aval)
+        if number is not None:
+            return uniform(self.rewriter, number, aval, self.line)
+        call = Call(self.add, op, operands, params, aval)
+        for rule in self._rules.get(op, ()):
+            found = rule.apply(call)
+            if found is not None and found.aval == aval:
+                return found
+        return self.rewriter.add(op, operands, params, self.line, aval)
 
 
 def _by_op(rules: Sequence[Rule]) -> dict[Op, tuple[Rule, ...]]:
