@@ -108,6 +108,7 @@ def missing_name(name: str) -> MissingNameError:
     return MissingNameError(name, lambda name: advice.instead(name))
 
 
+@functools.cache  # as `amax` is `max`
 def _advised(function: F) -> F:
     """A function wrapped so that it explains a keyword that it does not have, at little cost."""
 
@@ -128,12 +129,8 @@ def install(namespace: dict[str, Any]) -> None:
     Args:
         namespace: The `globals()` of `gradtape`, some functions of which are wrapped.
     """
-    wrappers: dict[Any, Any] = {}  # `amax` is `max`
     for name in _ADVISED.split():
-        function = namespace[name]
-        namespace[name] = wrappers.get(function) or wrappers.setdefault(
-            function, _advised(function)
-        )
+        namespace[name] = _advised(namespace[name])
     HOOKS.operand_refused = lambda error, name: advice.name_caller(error, name)
     HOOKS.rule_failed = lambda op, error: advice.name_rule(op, error)
     HOOKS.conversion_refused = lambda error, recorded: advice.add_ways_out(error, recorded)

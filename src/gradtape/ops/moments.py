@@ -173,6 +173,9 @@ def _moment(
 ) -> Array:
     """{what}, over all or the given axes.
 
+    Where all elements are equal, the standard deviation has a kink; its gradient is taken as 0
+    there, as in PyTorch.
+
     Args:
         ddof: The squares are divided by their number less this; 1 is the unbiased estimate.
         correction: Another name of `ddof`.
