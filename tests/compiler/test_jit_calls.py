@@ -34,7 +34,7 @@ def test_calls_go_to_the_form_that_came_last(direct: Any) -> None:
         for x in (X, V, X.astype(np.float32)):
             for _ in range(2):
                 assert_close(compiled(x), x * 2)
-                assert type(compiled.__call__) is direct
+                assert direct(compiled.__call__)
                 # Each form has one entry point, which is not made again.
                 assert entries.setdefault((x.shape, x.dtype), compiled.__call__) is (
                     compiled.__call__
@@ -50,9 +50,9 @@ def test_keyword_arguments_and_back(direct: Any) -> None:
     compiled = gt.jit(Counted(lambda x, y=3.0, *, scale=1.0: (x + y) * scale))
     for _ in range(2):
         assert_close(compiled(X, V), X + V)
-        assert type(compiled.__call__) is direct
+        assert direct(compiled.__call__)
         assert_close(compiled(X, y=V), X + V)
-        assert type(compiled.__call__) is not direct
+        assert not direct(compiled.__call__)
         assert_close(compiled(y=X, x=V), X + V)
         assert_close(compiled(X, scale=2.0), (X + 3.0) * 2.0)
         assert_close(compiled(X), X + 3.0)
@@ -83,7 +83,7 @@ def test_arguments_that_only_python_can_take_apart(direct: Any) -> None:
         assert_close(gt.grad(lambda x: np.sum(compiled(x)))(X), np.full(X.shape, 2.0))
         assert_close(gt.vmap(compiled)(X), expected)
         assert_close(gt.jit(lambda x: compiled(x) + 1)(X), expected + 1)
-        assert type(compiled.__call__) is direct
+        assert direct(compiled.__call__)
     assert_close(np.asarray(leaf.grad), np.full(X.shape, 4.0))
 
 
@@ -142,7 +142,7 @@ def test_captured_arrays_are_bound_and_checked(direct: Any) -> None:
         outside.resize(shape, refcheck=False)
         for _ in range(2):
             assert_close(compiled(X), np.sum(X * other) * outside)
-            assert type(compiled.__call__) is direct
+            assert direct(compiled.__call__)
         outside[...] = 4.0
         other[1] += 1.0
         assert_close(compiled(X), np.sum(X * other) * outside)
@@ -159,8 +159,8 @@ def test_captured_tensors_and_draws_are_read_anew(direct: Any) -> None:
         w += 1.0
     drawn = [noisy(V) - V for _ in range(3)]
     assert len({each.tobytes() for each in drawn}) == 3
-    assert not isinstance(scaled.__call__, direct)
-    assert not isinstance(noisy.__call__, direct)
+    assert not direct(scaled.__call__)
+    assert not direct(noisy.__call__)
 
 
 # ---- it is a function like others ---------------------------------------------------------------

@@ -20,7 +20,7 @@ def test_numbers_in_numbers_out(direct: Any, x: Any) -> None:
     compiled = gt.jit(Counted(lambda x: (x + 0, [x * 0.5, {"z": x * 1.0}], x - 1)))
     for _ in range(3):
         got = compiled(x)
-        assert type(compiled.__call__) is direct
+        assert direct(compiled.__call__)
         assert repr(got) == repr((x + 0, [x * 0.5, {"z": x * 1.0}], x - 1))
     assert compiled.__wrapped__.count == 1
 
@@ -35,7 +35,7 @@ def test_numbers_beside_arrays_stay_weak(direct: Any) -> None:
     compiled = gt.jit(lambda x, n: (x * n, n + 1))
     for n in (2.0, 3.0, 4.0):
         got, number = compiled(x, n)
-        assert type(compiled.__call__) is direct
+        assert direct(compiled.__call__)
         assert got.dtype == np.float32
         assert (got.tolist(), repr(number)) == ([n] * 3, repr(n + 1))
 
