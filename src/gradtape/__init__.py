@@ -8,7 +8,6 @@ from gradtape import (
     config as _config,
     dtypes as dtypes,
     ops as ops,
-    random as random,
 )
 from gradtape.advice.public import (
     explained as _explained,
@@ -16,7 +15,6 @@ from gradtape.advice.public import (
     missing_name as _missing_name,
 )
 from gradtape.autodiff.context import compute_gradients as compute_gradients
-from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
 from gradtape.autodiff.jacobians import (
     hessian as hessian,
     hvp as hvp,
@@ -87,12 +85,6 @@ from gradtape.ops.cast import (
     imag as imag,
     real as real,
     stop_gradient as stop_gradient,
-)
-from gradtape.ops.close import (
-    allclose as allclose,
-    array_equal as array_equal,
-    array_equiv as array_equiv,
-    isclose as isclose,
 )
 from gradtape.ops.comparison import (
     bitwise_and as bitwise_and,
@@ -168,7 +160,6 @@ from gradtape.ops.gather import (
     take as take,
     take_along_axis as take_along_axis,
 )
-from gradtape.ops.generator import manual_seed as manual_seed
 from gradtape.ops.index import getitem as getitem
 from gradtape.ops.inspection import (
     can_cast as can_cast,
@@ -218,17 +209,6 @@ from gradtape.ops.nonzero import (
 from gradtape.ops.norm import norm as norm
 from gradtape.ops.pad_modes import pad as pad
 from gradtape.ops.product import prod as prod
-from gradtape.ops.random import (
-    normal as normal,
-    rand as rand,
-    randn as randn,
-    uniform as uniform,
-)
-from gradtape.ops.random_discrete import (
-    bernoulli as bernoulli,
-    permutation as permutation,
-    randint as randint,
-)
 from gradtape.ops.rearrange import (
     flip as flip,
     fliplr as fliplr,
@@ -332,12 +312,14 @@ if TYPE_CHECKING:
         ndimage as ndimage,
         nn as nn,
         optim as optim,
+        random as random,
         signal as signal,
         sparse as sparse,
         special as special,
         stats as stats,
         testing as testing,
     )
+    from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
     from gradtape.compiler.cpu.runtime.pool import (
         get_num_threads as get_num_threads,
         set_num_threads as set_num_threads,
@@ -345,7 +327,25 @@ if TYPE_CHECKING:
     from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
     from gradtape.ops.arrays import *  # noqa: F403
+    from gradtape.ops.close import (
+        allclose as allclose,
+        array_equal as array_equal,
+        array_equiv as array_equiv,
+        isclose as isclose,
+    )
+    from gradtape.ops.generator import manual_seed as manual_seed
     from gradtape.ops.linalg.solve import solve as solve
+    from gradtape.ops.random import (
+        normal as normal,
+        rand as rand,
+        randn as randn,
+        uniform as uniform,
+    )
+    from gradtape.ops.random_discrete import (
+        bernoulli as bernoulli,
+        permutation as permutation,
+        randint as randint,
+    )
     from gradtape.ops.special.entropy import xlogy as xlogy
     from gradtape.ops.special.gamma import (
         digamma as digamma,
@@ -362,13 +362,19 @@ if TYPE_CHECKING:
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
-    "fft", "linalg", "ndimage", "nn", "optim", "signal", "sparse", "special", "stats", "testing",
+    "fft", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse", "special", "stats",
+    "testing",
 )  # fmt: skip
 _LAZY = {
+    "autodiff.custom": "custom_jvp custom_vjp",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
+    "ops.close": "allclose array_equal array_equiv isclose",
+    "ops.generator": "manual_seed",
     "ops.linalg.solve": "solve",
+    "ops.random": "normal rand randn uniform",
+    "ops.random_discrete": "bernoulli permutation randint",
     "ops.special.entropy": "xlogy",
     "ops.special.gamma": "digamma lgamma polygamma",
     "tools.check": "GradientReport NumericalChecker",

@@ -12,7 +12,7 @@ from paths import ROOT
 
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-NAMESPACES = ("gt", *(f"gt.{name}" for name in (*gt._NAMESPACES, "random")))
+NAMESPACES = ("gt", *(f"gt.{name}" for name in gt._NAMESPACES))
 # What Python leaves in a module besides modules.
 NO_NAMES = {"TYPE_CHECKING"}
 

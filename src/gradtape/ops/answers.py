@@ -32,6 +32,7 @@ _ANSWERS: dict[str, dict[str, str]] = {
             "busday_count busday_offset datetime_as_string is_busday isnat packbits save savetxt "
             "savez savez_compressed unpackbits"
         ),
+        "close": "allclose array_equal array_equiv isclose",
         "creation": "copyto",
         "special.bessel_fixed": "i0",
     },
