@@ -26,7 +26,7 @@ from typing import Any
 from gradtape.core.broadcasting import broadcast_sizes
 from gradtape.errors import ArgumentError, ShapeError
 
-_COUNTS = ("no axes", "one axis", "two axes", "three axes", "four axes", "five axes")
+_COUNTS = ("no axes", "one axis", "two axes", "three axes", "four axes")
 
 
 def one_of(choices: Iterable[Any]) -> str:
@@ -82,7 +82,8 @@ def check_axes(
     if not least <= ndim <= most:
         bound = "" if least == most else "at least " if ndim < least else "at most "
         got = f"{what} of shape" if what else "shape"
-        expected = f"{bound}{_COUNTS[least if ndim < least else most]}"
+        count = least if ndim < least else most
+        expected = bound + (_COUNTS[count] if count < len(_COUNTS) else f"{count} axes")
         advice = f"; {instead}" if instead else ""
         raise ShapeError(f"{name}: got {got} {x.shape}, expected {expected}{advice}")
 
