@@ -407,3 +407,23 @@ def test_clearing_cuts_the_history_of_losses_still_held():
         tracemalloc.stop()
     assert size < 500 * 2_000  # each history holds 8,000 bytes and more
     assert float(losses[0]) == pytest.approx(1000 * np.exp(2.0))
+
+
+def test_a_gradient_without_history_is_taken_as_it_is():
+    class Log:
+        kind = "observing"
+
+        def __init__(self) -> None:
+            self.names: list[str] = []
+
+        def run(self, op, args, params, proceed):
+            self.names.append(op.name)
+            return proceed(op, args, params)
+
+    x = gt.ones(3, requires_grad=True)
+    y = x * 2.0
+    with gt.using_mode(log := Log()):
+        y.backward(gt.ones(3))
+    # Forgetting a history that is not there would take as long as the backward pass.
+    assert "stop_gradient" not in log.names
+    np.testing.assert_array_equal(x.grad, [2.0, 2.0, 2.0])

@@ -52,7 +52,9 @@ def compute_gradients(
         gradient = ones_like(target.value)
     else:
         gradient = checked(gradient, target, "compute_gradients", "gradient", "target")
-        if not create_graph and isinstance(gradient, Tensor):
+        # One without history needs no op to forget it, which would take as long as the rest.
+        plain = type(gradient) is Tensor and gradient.record is None
+        if not create_graph and isinstance(gradient, Tensor) and not plain:
             gradient = gradient.detach()  # otherwise the backward pass would be recorded through it
         gradient = unshell(gradient)
     if create_graph:
