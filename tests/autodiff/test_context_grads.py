@@ -376,7 +376,7 @@ def forget_to_clear(context, measure, steps):
 @pytest.mark.parametrize("context", [gt.GradientContext, gt.default_context])
 def test_forgetting_to_clear_does_not_leak(context):
     before, after = forget_to_clear(context, sys.getallocatedblocks, 3_000)
-    assert after < before + 100
+    assert after < before + 500  # a leak has a block and more for each of a thousand steps
 
 
 @pytest.mark.slow
