@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import bisect
+import itertools
 from collections.abc import Mapping, Sequence
 
 from gradtape.compiler.kernel import Buffer
@@ -11,8 +11,8 @@ from gradtape.compiler.kernel import Buffer
 _ALIGNMENT = 64
 # For more buffers than this, places are found without comparing each with all others.
 _MANY = 256
-# More bytes than there are.
-_ENDLESS = 1 << 62
+# The number of gaps of about the right size that are tried.
+_TRIED = 16
 
 # The number of a step, for each buffer.
 _Steps = Mapping[Buffer, int]
@@ -73,17 +73,35 @@ class Arena:
 
 
 class _Memory:
-    """Memory to take and give back: a list of gaps in order, the last of which has no end."""
+    """Memory to take and give back; both take about constant time, however much there is.
+
+    Gaps are kept by the number of bits of their sizes: one of a larger class certainly fits.
+    """
 
     def __init__(self) -> None:
-        self._gaps = [(0, _ENDLESS)]
+        self._end = 0
+        # Offsets of gaps, in the order in which they were made.
+        self._classes: dict[int, dict[int, None]] = {}
+        self._sizes: dict[int, int] = {}
+        self._starts: dict[int, int] = {}  # by where they end
 
     def take(self, size: int) -> int:
-        """The lowest offset of so much free memory."""
-        place = next(n for n, (start, end) in enumerate(self._gaps) if end - start >= size)
-        start, end = self._gaps.pop(place)
-        if end - start > size:
-            self._gaps.insert(place, (start + size, end))
+        """The offset of some free memory."""
+        if size == 0:
+            return 0
+        own = size.bit_length()
+        alike = itertools.islice(self._classes.get(own, ()), _TRIED)
+        start = next((start for start in alike if self._sizes[start] >= size), None)
+        if start is None:
+            larger = (kind for kind, gaps in self._classes.items() if kind > own and gaps)
+            kind = min(larger, default=None)
+            start = None if kind is None else next(iter(self._classes[kind]))
+        if start is None:
+            self._end += size
+            return self._end - size
+        rest = self._remove(start) - size
+        if rest:
+            self._add(start + size, rest)
         return start
 
     def give_back(self, start: int, size: int) -> None:
@@ -91,13 +109,26 @@ class _Memory:
         if size == 0:
             return
         end = start + size
-        place = bisect.bisect(self._gaps, (start,))
-        if self._gaps[place][0] == end:
-            end = self._gaps.pop(place)[1]
-        if place and self._gaps[place - 1][1] == start:
-            place -= 1
-            start = self._gaps.pop(place)[0]
-        self._gaps.insert(place, (start, end))
+        if end in self._sizes:
+            end += self._remove(end)
+        if start in self._starts:
+            start = self._starts[start]
+            self._remove(start)
+        if end == self._end:
+            self._end = start
+        else:
+            self._add(start, end - start)
+
+    def _add(self, start: int, size: int) -> None:
+        self._classes.setdefault(size.bit_length(), {})[start] = None
+        self._sizes[start] = size
+        self._starts[start + size] = start
+
+    def _remove(self, start: int) -> int:
+        size = self._sizes.pop(start)
+        del self._classes[size.bit_length()][start]
+        del self._starts[start + size]
+        return size
 
 
 def _rounded(size: int) -> int:
