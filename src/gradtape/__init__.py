@@ -1,5 +1,7 @@
 """gradtape: automatic differentiation for people who write NumPy."""
 
+from inspect import unwrap as _unwrap
+from types import FunctionType as _FunctionType
 from typing import TYPE_CHECKING
 
 from numpy import e as e, inf as inf, nan as nan, newaxis as newaxis, pi as pi
@@ -31,6 +33,7 @@ from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
 from gradtape.core.kernels import INSTALLED as _INSTALLED, Kernels as _Kernels
 from gradtape.core.lazy import found_at as _found_at
+from gradtape.core.needed_ops import needed as _needed
 from gradtape.core.state import (
     GradientContext as GradientContext,
     clear_default_context_tape as clear_default_context_tape,
@@ -393,7 +396,18 @@ def _kernels() -> _Kernels | None:
     return _load("gradtape.kernels").Kernels()  # type: ignore[no-any-return]
 
 
+def _public_places() -> dict[str, str]:
+    """Where functions of `gt` are defined, `"module:name"`, but for those of `ops.arrays`."""
+    loaded = {
+        name: _unwrap(function)
+        for name, function in globals().items()
+        if isinstance(function, _FunctionType) and not name.startswith("_")
+    }
+    return {name: f"{f.__module__}:{f.__name__}" for name, f in loaded.items()} | _PLACES
+
+
 _INSTALLED.provider = _kernels
+_needed.fill(public_places=_public_places)
 _install_help(globals())
 vmap = _explained(vmap, __name__)
 

@@ -19,12 +19,13 @@ from gradtape.graph.ir import (
     Node,
     Rewriter,
     Value,
-    dtype_key,
+    aval_key,
     param_key,
+    structural_hash,
 )
 from gradtape.graph.show import show
 from gradtape.graph.verify import verify
-from graphcall import assert_same_bits, graph_of, run_nodes, structural_hash
+from graphcall import assert_same_bits, graph_of, run_nodes
 
 F64 = np.dtype(np.float64)
 X = np.arange(6.0).reshape(2, 3)
@@ -108,7 +109,7 @@ def test_param_keys_tell_parameters_apart() -> None:
     params: list[Any] = [0, 0.0, -0.0, False, None, "0", (0,), [0], ((0,),), {"a": 0}, {"a": 1}]
     params += [slice(0, None), slice(None, 0), slice(None), Ellipsis, np.float32(0), np.int64(0)]
     params += [np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.float32), -np.zeros(1)]
-    params += [np.dtype(np.float32), np.dtype(np.float64)]
+    params += [np.dtype(np.float32), np.dtype(np.float64), graph_of(np.sin, X), graph_of(np.cos, X)]
     keys = [param_key(param) for param in params]
     assert len(set(keys)) == len(keys)
     assert param_key((slice(1, 2), {"b": [np.ones(2)]})) == param_key(
@@ -116,11 +117,12 @@ def test_param_keys_tell_parameters_apart() -> None:
     )
 
 
-def test_dtype_keys_tell_small_floats_apart() -> None:
+def test_aval_keys_tell_small_floats_apart() -> None:
     names = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "bfloat16", "float16")
-    keys = {dtype_key(np.dtype(getattr(ml_dtypes, n, n))) for n in names}
+    keys = {aval_key(Aval((2,), np.dtype(getattr(ml_dtypes, n, n)))) for n in names}
     assert len(keys) == len(names)
-    assert dtype_key(np.dtype("<f8")) != dtype_key(np.dtype(">f8"))
+    assert aval_key(Aval((2,), np.dtype("<f8"))) != aval_key(Aval((2,), np.dtype(">f8")))
+    assert aval_key(Aval((), F64)) != aval_key(Aval((), F64, weak=True))
 
 
 def test_hash_is_the_same_for_the_same_computation() -> None:
@@ -324,10 +326,11 @@ def test_show_tells_what_matters() -> None:
 def test_show_cuts_long_parameters() -> None:
     x = Value(Aval((3,), F64))
     params = {"a": np.zeros((2, 2)), "b": tuple(range(100)), "c": {"k": [1]}, "d": np.sin, "e": ...}
+    params["f"] = graph_of(np.sin, X)
     node = Node(registry["sin"], [x], params, [x.aval])
     line = show(Graph("g", [x], [node], node.outputs)).splitlines()[1]
     assert "a=float64[2, 2], b=(0, 1, 2, " in line
-    assert line.endswith("…, c={k: [1]}, d=sin, e=...)")
+    assert line.endswith("…, c={k: [1]}, d=sin, e=..., f=<function>)")
     assert len(line) < 200
 
 

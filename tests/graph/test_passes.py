@@ -14,7 +14,7 @@ import pytest
 import gradtape as gt
 from gradtape.core.call import call
 from gradtape.core.op import registry
-from gradtape.graph.ir import Graph, Literal
+from gradtape.graph.ir import Graph, Literal, structural_hash
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.passes.share import share
 from gradtape.graph.passes.simplify import simplify
@@ -26,7 +26,6 @@ from graphcall import (
     graph_of,
     run_nodes,
     specials,
-    structural_hash,
     traced,
 )
 

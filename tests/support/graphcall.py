@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from gradtape import tree
 from gradtape.core.aval import aval_of
 from gradtape.core.evaluate import evaluate
 from gradtape.core.tensor import Tensor
-from gradtape.graph.ir import Graph, Literal, Operand, Value, dtype_key, param_key
+from gradtape.graph.ir import Graph, Literal, Value
 from gradtape.graph.run import replay
 from gradtape.graph.trace import Trace, trace
 from gradtape.graph.verify import verify
@@ -67,31 +66,6 @@ def run_nodes(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
             assert (result.shape, result.dtype) == (value.shape, value.dtype), node.op
             values[value] = result.item() if value.aval.weak else np.array(result, order="C")[()]
     return [value_of(output) for output in graph.outputs]
-
-
-def structural_hash(graph: Graph) -> str:
-    """A hash that is equal for graphs with the same ops on the same operands, on any lines."""
-    numbers: dict[Value, int] = {value: i for i, value in enumerate(graph.inputs)}
-    digest = hashlib.sha256()
-
-    def note(*items: Any) -> None:
-        digest.update(repr(items).encode())
-
-    def aval_key(value: Value) -> Any:
-        return value.shape, dtype_key(value.dtype), value.aval.weak
-
-    def operand_key(operand: Operand) -> Any:
-        return numbers[operand] if isinstance(operand, Value) else operand.key
-
-    note([aval_key(value) for value in graph.inputs])
-    for node in graph.nodes:
-        keys = [operand_key(operand) for operand in node.operands]
-        note(node.op.name, param_key(node.params), keys)
-        for value in node.outputs:
-            numbers[value] = len(numbers)
-            note(aval_key(value))
-    note([operand_key(output) for output in graph.outputs])
-    return digest.hexdigest()
 
 
 def assert_same_bits(got: Any, expected: Any) -> None:

@@ -53,6 +53,13 @@ class NumberLeaf:
 
     kind: type[float] | type[int] | type[bool]
 
+    def __post_init__(self) -> None:
+        if self.kind not in (float, int, bool):
+            raise ArgumentError(
+                f"entry: got a number of type {self.kind!r}, expected float, int or bool; "
+                "describe other objects by StaticLeaf"
+            )
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype in which the compiled function gets it."""

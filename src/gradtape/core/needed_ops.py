@@ -22,6 +22,7 @@ class NeededOps:
         compute_gradients: `autodiff.context.compute_gradients`.
         jvp: `autodiff.transforms.jvp`.
         mask: `ops.select.mask`.
+        public_places: Where functions of `gt` are defined, `"module:name"`; for `ops.answers`.
         vjp: `autodiff.reverse.vjp`.
     """
 
@@ -38,6 +39,7 @@ class NeededOps:
     mask: Function
     moveaxis: Function
     ones_like: Function
+    public_places: Function
     real: Function
     reshape: Function
     setitem: Function

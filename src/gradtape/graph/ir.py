@@ -7,6 +7,7 @@ are built by tracing (`graph.trace`) and rebuilt by passes; they are not changed
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -215,6 +216,33 @@ def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
     return rewriter.finish()
 
 
+def structural_hash(graph: Graph) -> str:
+    """A hash that is equal for graphs with the same ops on the same operands, on any lines."""
+    numbers: dict[Value, int] = {value: i for i, value in enumerate(graph.inputs)}
+    digest = hashlib.sha256()
+
+    def note(*items: Any) -> None:
+        digest.update(repr(items).encode())
+
+    def operand_key(operand: Operand) -> Any:
+        return numbers[operand] if isinstance(operand, Value) else operand.key
+
+    note([aval_key(value.aval) for value in graph.inputs])
+    for node in graph.nodes:
+        params = sorted((name, param_key(value)) for name, value in node.params.items())
+        note(node.op.name, params, [operand_key(operand) for operand in node.operands])
+        for value in node.outputs:
+            numbers[value] = len(numbers)
+            note(aval_key(value.aval))
+    note([operand_key(output) for output in graph.outputs])
+    return digest.hexdigest()
+
+
+def aval_key(aval: Aval) -> tuple[Any, ...]:
+    """A key that distinguishes abstract values."""
+    return aval.shape, dtype_key(aval.dtype), aval.weak
+
+
 def dtype_key(dtype: np.dtype[Any]) -> str:
     """A key that distinguishes dtypes: `dtype.str` is the same for different 8-bit floats."""
     return dtype.byteorder + dtype.name
@@ -224,6 +252,8 @@ def param_key(value: Any) -> Any:
     """A hashable, comparable key for a parameter of an op."""
     if isinstance(value, np.ndarray):
         return "array", value.shape, dtype_key(value.dtype), value.tobytes()
+    if isinstance(value, Graph):
+        return "graph", structural_hash(value)
     if isinstance(value, list | tuple):
         return type(value).__name__, tuple(param_key(item) for item in value)
     if isinstance(value, dict):

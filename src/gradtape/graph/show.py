@@ -104,6 +104,8 @@ def _parameter(value: Any) -> str:
         return _number(value)
     if isinstance(value, np.dtype):
         return str(value)
+    if isinstance(value, Graph):
+        return f"<{value.name}>"
     if isinstance(value, slice):
         bounds = ["" if bound is None else str(bound) for bound in (value.start, value.stop)]
         return ":".join(bounds if value.step is None else [*bounds, str(value.step)])

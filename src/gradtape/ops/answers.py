@@ -8,13 +8,12 @@ harm.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator
-from types import FunctionType
 from typing import Any
 
 from gradtape.core.lazy import found_at
+from gradtape.core.needed_ops import needed
 from gradtape.ops import arrays
 
 # The module a function is known by, then the modules of `gradtape.ops` that answer, each with its
@@ -32,7 +31,6 @@ _ANSWERS: dict[str, dict[str, str]] = {
             "busday_count busday_offset datetime_as_string is_busday isnat packbits save savetxt "
             "savez savez_compressed unpackbits"
         ),
-        "close": "allclose array_equal array_equiv isclose",
         "creation": "copyto",
         "special.bessel_fixed": "i0",
     },
@@ -120,10 +118,8 @@ def _places() -> Iterator[tuple[Any, str]]:
     numpy = vars(sys.modules["numpy"])
     for name in arrays.NAMES:
         yield numpy.get(name), arrays.place_of(name)
-    for name, function in vars(sys.modules["gradtape"]).items():
-        if isinstance(function, FunctionType) and not name.startswith("_"):
-            defined = inspect.unwrap(function)
-            yield numpy.get(name), f"{defined.__module__}:{defined.__name__}"
+    for name, place in needed.public_places().items():
+        yield numpy.get(name), place
     for space, modules in _ANSWERS.items():
         known = vars(sys.modules[space]) if space in sys.modules else {}
         for module, names in modules.items():

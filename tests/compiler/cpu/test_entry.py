@@ -387,6 +387,7 @@ def test_specs_that_mean_nothing(args, result, results, error, message):
     [
         (lambda: ArrayLeaf(np.dtype(">f8"), ()), DTypeError),
         (lambda: ScalarLeaf(np.dtype("M8[s]")), DTypeError),
+        (lambda: NumberLeaf(complex), ArgumentError),
         (lambda: DictSpec((1,), (NONE,)), ArgumentError),
         (lambda: DictSpec(("a",), ()), ArgumentError),
         (lambda: DictSpec(("a", "a"), (NONE, NONE)), ArgumentError),
