@@ -142,10 +142,14 @@ def _reverse(segment: Segment, op: Op, operands: list[Any], params: dict[str, An
             raise _foreign(op, node.segment)
         below.append(operand.value)
         parents.append(node)
+    count = None
+    if op.recorded is not None and recording is not None:
+        params, count = op.recorded(params)
     out = dispatch(op, below, params)
     if recording is None:
         return out
-    return record(recording, op, parents, below, out, params)
+    made = record(recording, op, parents, below, out, params)
+    return made if count is None else made[:count]
 
 
 def _lower(level: Level, than: Level) -> bool:
