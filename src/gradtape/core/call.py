@@ -31,6 +31,7 @@ from gradtape.core.tensor import Tensor, as_value, is_extended_float
 from gradtape.errors import ContextError, GradtapeError, LeakedTensorError
 
 Modes = tuple[Mode, ...]
+_PYTHON_NUMBERS = (int, float, complex)
 
 
 def call(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -107,7 +108,10 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     if not any_tensor:
         return out
     if op.outputs != 1:
-        return tuple(o if isinstance(o, Tensor) else Tensor(o) for o in out)
+        # A loop may carry Python numbers along.
+        return tuple(
+            o if isinstance(o, Tensor) or type(o) in _PYTHON_NUMBERS else Tensor(o) for o in out
+        )
     return out if isinstance(out, Tensor) else Tensor(out)
 
 
