@@ -37,7 +37,7 @@ _ELEMENTARY = 20
 def obstacle(node: Node) -> str | None:
     """The reason why a node has no native code and runs its eager kernel; None if it has."""
     lowering = node.op.lower
-    if lowering is None or isinstance(lowering, Composite) or node.op.kind == "control":
+    if lowering is None or isinstance(lowering, Composite):
         return f"{node.op.name} has no native form"
     for aval in (*(operand.aval for operand in node.operands), *(v.aval for v in node.outputs)):
         if aval.dtype not in NATIVE:

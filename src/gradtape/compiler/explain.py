@@ -14,10 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gradtape.compiler.classify import cost_of
+from gradtape.compiler.element_listing import element_listing
+from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.fuse import Group
 from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, parts_of
 from gradtape.compiler.listing import listing
 from gradtape.compiler.plan import Step
+from gradtape.compiler.product import Product
 from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.target import Code
 from gradtape.core.aval import Aval
@@ -206,17 +209,28 @@ def _reports(code: Code) -> Iterator[KernelReport]:
             time, lanes, parts, function = code.report(step)
             yield KernelReport(
                 step.name,
-                ops if first else step.ops if isinstance(step, Kernel) else (),
+                _ops(step, ops, first),
                 lines,
-                listing(step) if isinstance(step, Kernel) else "",
+                "" if isinstance(step, Product) else _listing(step),
                 lanes,
                 parts,
                 *_traffic(step),
-                _flops(step) if isinstance(step, Kernel) else step.flops,
+                _flops(step),
                 time,
                 _cuts(group) if first else (),
                 function,
             )
+
+
+def _ops(step: Step, ops: tuple[str, ...], first: bool) -> tuple[str, ...]:
+    """The names of the ops in a step; those of a group are told of its first one."""
+    if isinstance(step, ElementProgram):
+        return step.ops
+    return ops if first else () if isinstance(step, Product) else step.ops
+
+
+def _listing(step: Kernel | ElementProgram) -> str:
+    return listing(step) if isinstance(step, Kernel) else element_listing(step)
 
 
 def _cuts(group: Group) -> tuple[str, ...]:
@@ -229,8 +243,11 @@ def _cuts(group: Group) -> tuple[str, ...]:
 
 def _traffic(step: Step) -> tuple[int, int]:
     """The bytes that a step reads and writes, each array once."""
-    if not isinstance(step, Kernel):
+    if isinstance(step, Product):
         return sum(b.nbytes for b in step.buffers if b is not step.c), step.c.nbytes
+    if isinstance(step, ElementProgram):
+        written = {b for b in step.buffers if b.kind != "input"}
+        return _size(set(step.buffers) - written), _size(written)
     read, written = ({place.buffer for place in places} for places in (step.reads, step.writes))
     return _size(read), _size(written)
 
@@ -240,7 +257,15 @@ def _size(buffers: Iterable[Buffer]) -> int:
     return sum(buffer.nbytes for buffer in buffers if buffer.kind != "scratch")
 
 
-def _flops(kernel: Kernel) -> int:
+def _flops(step: Step) -> int:
+    if isinstance(step, Product):
+        return step.flops
+    if isinstance(step, ElementProgram):
+        return cost_of(step.expressions) * step.longest
+    return _flops_of_kernel(step)
+
+
+def _flops_of_kernel(kernel: Kernel) -> int:
     outer_points = math.prod(axis.size for axis in kernel.outer)
     total = 0
     for stage in kernel.stages:

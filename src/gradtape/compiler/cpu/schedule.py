@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from gradtape.compiler.build import substituted
 from gradtape.compiler.classify import cost_of
+from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.kernel import (
     Accumulate,
     Accumulator,
@@ -35,6 +36,8 @@ _PART = 8_000
 _MOST_PARTS = 64
 # The rough cost of a byte of memory traffic and of an instruction on one lane, in nanoseconds.
 _BYTE, _LANE = 0.04, 0.3
+# A guess at the number of steps of a loop that ends when a condition says so.
+_UNKNOWN_STEPS = 1000
 # Multiplications and additions of a matrix product in a nanosecond.
 _FLOPS = 80
 # Bodies of at most this many instructions wait for each other unless several vectors are under way;
@@ -82,6 +85,8 @@ def nanoseconds(step: Step) -> float:
     if isinstance(step, Product):
         return step.flops / _FLOPS
     instructions = cost_of(step.expressions)
+    if isinstance(step, ElementProgram):
+        return instructions * _LANE * (_UNKNOWN_STEPS if step.endless else step.longest)
     size = sum(buffer.nbytes for buffer in step.buffers if buffer.kind != "scratch")
     return step.points * (instructions + 1) * _LANE / 8 + size * _BYTE
 
@@ -103,6 +108,16 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     step = lanes if axis is vector else 1
     block = math.ceil(axis.size / step / parts) * step
     return Schedule(vector, lanes, columns, axis, block, math.ceil(axis.size / block), peeled)
+
+
+def scheduled_elements(program: ElementProgram) -> Schedule:
+    """Choose how to run an element program: in parts if its steps do not depend on each other."""
+    axis = program.parallel
+    parts = min(_MOST_PARTS, int(nanoseconds(program) / _PART))
+    if axis is None or parts < 2:
+        return Schedule(None, 1, False, None, 0, 1, False)
+    block = math.ceil(axis.size / parts)
+    return Schedule(None, 1, False, axis, block, math.ceil(axis.size / block), False)
 
 
 def _divided_axis(axes: Sequence[Axis], parts: int) -> Axis | None:
