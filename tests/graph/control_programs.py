@@ -121,7 +121,7 @@ def mapped(x):
 
 def unused(x):
     """Loops with parts that nothing depends on."""
-    carry, ys = gt.scan(lambda c, v: ((c[0] * v, c[1] + 1.0), np.exp(v)), (x[0], 0.0), x)
+    carry, _ = gt.scan(lambda c, v: ((c[0] * v, c[1] + 1.0), np.exp(v)), (x[0], 0.0), x)
     return carry[0] + 0.0 * carry[1]
 
 

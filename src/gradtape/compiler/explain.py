@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from gradtape.compiler.array_loop import ArrayLoop
 from gradtape.compiler.classify import cost_of
 from gradtape.compiler.element_listing import element_listing
 from gradtape.compiler.element_program import ElementProgram
@@ -224,13 +225,26 @@ def _reports(code: Code) -> Iterator[KernelReport]:
 
 def _ops(step: Step, ops: tuple[str, ...], first: bool) -> tuple[str, ...]:
     """The names of the ops in a step; those of a group are told of its first one."""
-    if isinstance(step, ElementProgram):
+    if isinstance(step, ElementProgram | ArrayLoop):
         return step.ops
     return ops if first else () if isinstance(step, Product) else step.ops
 
 
-def _listing(step: Kernel | ElementProgram) -> str:
+def _listing(step: Kernel | ElementProgram | ArrayLoop) -> str:
+    if isinstance(step, ArrayLoop):
+        return "\n".join(_loop_lines(step))
     return listing(step) if isinstance(step, Kernel) else element_listing(step)
+
+
+def _loop_lines(loop: ArrayLoop) -> Iterator[str]:
+    """A loop as text: the steps of each of its graphs."""
+    length = "" if loop.length is None else f" of {_plural(loop.length, 'step')}"
+    yield f"{loop.node.op.name}{length}:"
+    for plan in loop.plans:
+        yield f"    {plan.graph.name}:"
+        for step in plan.steps:
+            text = step.name if isinstance(step, Product) else _listing(step)
+            yield textwrap.indent(text, " " * 8)
 
 
 def _cuts(group: Group) -> tuple[str, ...]:
@@ -245,7 +259,7 @@ def _traffic(step: Step) -> tuple[int, int]:
     """The bytes that a step reads and writes, each array once."""
     if isinstance(step, Product):
         return sum(b.nbytes for b in step.buffers if b is not step.c), step.c.nbytes
-    if isinstance(step, ElementProgram):
+    if isinstance(step, ElementProgram | ArrayLoop):
         written = {b for b in step.buffers if b.kind != "input"}
         return _size(set(step.buffers) - written), _size(written)
     read, written = ({place.buffer for place in places} for places in (step.reads, step.writes))
@@ -262,6 +276,8 @@ def _flops(step: Step) -> int:
         return step.flops
     if isinstance(step, ElementProgram):
         return cost_of(step.expressions) * step.longest
+    if isinstance(step, ArrayLoop):
+        return step.steps * sum(_flops(inner) for plan in step.plans for inner in plan.steps)
     return _flops_of_kernel(step)
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from gradtape.compiler.array_loop import UNKNOWN_STEPS, ArrayLoop
 from gradtape.compiler.build import substituted
 from gradtape.compiler.classify import cost_of
 from gradtape.compiler.element_program import ElementProgram
@@ -36,8 +37,6 @@ _PART = 8_000
 _MOST_PARTS = 64
 # The rough cost of a byte of memory traffic and of an instruction on one lane, in nanoseconds.
 _BYTE, _LANE = 0.04, 0.3
-# A guess at the number of steps of a loop that ends when a condition says so.
-_UNKNOWN_STEPS = 1000
 # Multiplications and additions of a matrix product in a nanosecond.
 _FLOPS = 80
 # Bodies of at most this many instructions wait for each other unless several vectors are under way;
@@ -84,9 +83,11 @@ def nanoseconds(step: Step) -> float:
     """A rough time on one core."""
     if isinstance(step, Product):
         return step.flops / _FLOPS
+    if isinstance(step, ArrayLoop):
+        return step.steps * sum(nanoseconds(inner) for plan in step.plans for inner in plan.steps)
     instructions = cost_of(step.expressions)
     if isinstance(step, ElementProgram):
-        return instructions * _LANE * (_UNKNOWN_STEPS if step.endless else step.longest)
+        return instructions * _LANE * (UNKNOWN_STEPS if step.endless else step.longest)
     size = sum(buffer.nbytes for buffer in step.buffers if buffer.kind != "scratch")
     return step.points * (instructions + 1) * _LANE / 8 + size * _BYTE
 
