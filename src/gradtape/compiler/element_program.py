@@ -28,6 +28,7 @@ from gradtape.compiler.kernel import (
     identity,
     walk,
 )
+from gradtape.compiler.linear_forms import as_linear
 from gradtape.core.lazy import lazy
 from gradtape.core.lowering import (
     Contraction,
@@ -794,12 +795,16 @@ def _while_pull(builder: _Builder, node: Node) -> list[Scalar]:
     of_ct = back.pull.inputs[end:]
     cts = _variables(builder, of_ct)
     sums = _variables(builder, node.outputs[len(of_ct) :])
+    first_cts = _starts(builder, node.operands[end:], of_ct)
     dtypes = [output.dtype for output in back.pull.outputs]
     pull = builder.block(back.pull, [*inputs, *cts], dtypes)
+    if not pull.statements:
+        linear = as_linear(pull.results, _flat(cts), first_cts)
+        pull = pull._replace(results=linear or pull.results)
     count = len(_flat(cts))
     totals = [total + part for total, part in zip(_flat(sums), pull.results[count:], strict=True)]
     pulled = [
-        *map(Carried, _flat(cts), _starts(builder, node.operands[end:], of_ct), pull.results),
+        *map(Carried, _flat(cts), first_cts, pull.results),
         *(
             Carried(v, constant(0, v.dtype), new)
             for v, new in zip(_flat(sums), totals, strict=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gradtape.compiler.classify import cost_of
-from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, VOID, Module, Type, Value
+from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, VOID, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.instructions import memory_type, register_type
 from gradtape.compiler.cpu.llvm.loops import ATTRIBUTES
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
@@ -235,7 +235,7 @@ class ElementCode(Values):
         b.emit(f"br {due}, label %{look}, label %{go_on}")
         b.start(look)
         status = self._status()
-        came = b.call("gt_poll", Type("i32"), status)
+        came = _cold_call(b, "gt_poll", Type("i32"), status)
         b.branch_if(b.icmp("ne", came, 0), stop, go_on)
         b.start(stop)
         b.lower(status, b.const(I64, INTERRUPTED_STATUS))
@@ -418,7 +418,7 @@ class _Stack:
         room = b.load(self._room, I64)
         new = b.shl(room, 1)
         old = b.load(self._far, PTR)
-        made = b.call("realloc", PTR, old, b.mul(new, _WORD * self._words))
+        made = _cold_call(b, "realloc", PTR, old, b.mul(new, _WORD * self._words))
         failed, copy, done = map(b.new_block, ("failed", "copy", "grown"))
         moved = b.new_block("moved")
         b.branch_if(b.icmp("eq", made, NULL), failed, done)
@@ -431,6 +431,23 @@ class _Stack:
         b.store(new, self._room)
         b.branch_if(b.icmp("eq", old, NULL), copy, moved)
         b.start(copy)
-        b.call("memmove", PTR, made, self._near, b.mul(room, _WORD * self._words))
+        _cold_call(b, "memmove", PTR, made, self._near, b.mul(room, _WORD * self._words))
         b.branch(moved)
         b.start(moved)
+
+
+def _cold_call(b: Builder, name: str, result: Type, *args: Value) -> Value:
+    """Call a function that is seldom called, in such a way that registers keep what they hold.
+
+    Otherwise what a loop carries would be in memory, as calls may overwrite all vector registers.
+    """
+    cold = f"{name}_seldom"
+    if not b.module.defines(cold):
+        inner = Builder(b.module)
+        parameters = [Value(arg.type, f"%p{n}") for n, arg in enumerate(args)]
+        inner.emit(f"ret {inner.call(name, result, *parameters)}")
+        listed = ", ".join(map(str, parameters))
+        head = f"define internal preserve_allcc {result} @{cold}({listed}) noinline cold"
+        b.module.define(inner.function(head))
+    listed = ", ".join(map(str, args))
+    return b.instruction(result, f"call preserve_allcc {result} @{cold}({listed})")
