@@ -13,7 +13,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 from benchmarks.compiled_cases import (
@@ -42,8 +41,6 @@ PEERS = {
 }
 WORKER = "benchmarks.compiled_worker"
 LEAST_BATCHES = 3
-LOOP_TURN = 10
-"""How many times longer a turn of a loop is."""
 
 Results = Iterator[Row | NotRun]
 
@@ -69,14 +66,8 @@ def run_training(settings: Settings) -> Results:
 
 
 def run_control_flow(settings: Settings) -> Results:
-    """Time loops with their gradients, in longer turns than the others.
-
-    A call takes milliseconds, so a short turn has only a few, and with two threads they vary more
-    than in a long one: JAX's Kalman filter took 6.7 to 11.6 ms in turns of 20 ms, and 6.7 to 7.0 ms
-    in turns of 200 ms.
-    """
-    longer = replace(settings, turn_seconds=LOOP_TURN * settings.turn_seconds)
-    return _run(CONTROL_FLOW, longer)
+    """Time loops with their gradients."""
+    return _run(CONTROL_FLOW, settings)
 
 
 def run_compile_time(settings: Settings) -> Results:
