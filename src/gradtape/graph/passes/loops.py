@@ -3,6 +3,7 @@
 - Carried values that never change are constants; those that nothing depends on are dropped, and so
   are results that nobody reads.
 - Results that are elements the loop goes through are the arrays themselves.
+- What is the same at every step is computed once.
 - Products of elements with constants, as of the inputs of a recurrent network with their weights,
   are one large product before the loop.
 - Sums of products, as the gradients of such weights, and results that are products with constants,
@@ -11,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -93,6 +95,12 @@ def _varying_factor(value: Operand, fixed: set[Operand]) -> Value | None:
     return factor if isinstance(factor, Value) and factor.aval.ndim == 2 else None
 
 
+def _is_compact(node: Node) -> bool:
+    """Whether a node's results take no more memory than its operands."""
+    made = sum(math.prod(value.shape) for value in node.outputs)
+    return made <= sum(math.prod(x.shape) for x in node.operands if isinstance(x, Value))
+
+
 def _is_zero(operand: Operand) -> bool:
     """Whether an operand is the number 0, or full of it."""
     if isinstance(operand, Value) and operand.node is not None:
@@ -138,6 +146,7 @@ class _Loop:
         self._drop_results()
         self._drop_carries()
         self._drop_results()
+        self._hoist_constants()
         self._hoist_products()
         self._drop_results()
         sums, products = self._take_sums_out(), self._take_products_out()
@@ -189,6 +198,42 @@ class _Loop:
                 read.update(node.operands)
         return read
 
+    # ---- constants before the loop ---------------------------------------------------------
+
+    def _fixed(self) -> set[Operand]:
+        """The values of the body that are the same at every step."""
+        fixed: set[Operand] = {value for value, _ in self._consts}
+        for node in self._body.nodes:
+            pure = node.op.effect is None and node.op.kind != "control"
+            if pure and fixed.issuperset(x for x in node.operands if isinstance(x, Value)):
+                fixed.update(node.outputs)
+        return fixed
+
+    def _hoist_constants(self) -> None:
+        """Compute what is the same at every step before the loop, unless it takes more memory."""
+        fixed = self._fixed()
+        given = {value for value, _ in self._consts}
+        read = {
+            x for node in self._body.nodes if fixed.isdisjoint(node.outputs) for x in node.operands
+        }
+        read |= {carry.next for carry in self._carries} | {value for value, _ in self._ys}
+        wanted = [
+            value
+            for node in self._body.nodes
+            for value in node.outputs
+            if value in fixed and value in read and value not in given and _is_compact(node)
+        ]
+        if not wanted:
+            return
+        inputs = [value for value, _ in self._consts]
+        alone = replaced(dead(Graph(self._body.name, inputs, self._body.nodes, wanted)), {})
+        outs = inline(
+            self._rewriter, alone, [operand for _, operand in self._consts], self._node.line
+        )
+        new = [Value(value.aval) for value in wanted]
+        self._consts += list(zip(new, outs, strict=True))
+        self._replace(dict(zip(wanted, new, strict=True)))
+
     # ---- products before the loop ----------------------------------------------------------
 
     def _hoist_products(self) -> None:
@@ -229,9 +274,9 @@ class _Loop:
         groups += [[carry.inside for carry in self._carries], [value for value, _ in self._xs]]
         outputs = [*(carry.next for carry in self._carries), *(value for value, _ in self._ys)]
         inputs = [value for group in groups for value in group]
-        self._body = graph = replaced(
-            Graph(self._body.name, inputs, self._body.nodes, outputs), inside
-        )
+        # Nodes that only dropped values need may read inputs that are gone.
+        alive = dead(Graph(self._body.name, inputs, self._body.nodes, outputs))
+        self._body = graph = replaced(alive, inside)
         rest = iter(graph.inputs)
         consts, counter, carried, xs = ([next(rest) for _ in group] for group in groups)
         self._consts = [(v, operand) for v, (_, operand) in zip(consts, self._consts, strict=True)]
@@ -314,11 +359,7 @@ class _Loop:
 
     def _take_products_out(self) -> list[_Product]:
         """Multiply results by constants after the loop, which then returns the other factor."""
-        fixed: set[Operand] = {value for value, _ in self._consts}
-        for node in self._body.nodes:
-            pure = node.op.effect is None and node.op.kind != "control"
-            if pure and fixed.issuperset(x for x in node.operands if isinstance(x, Value)):
-                fixed.update(node.outputs)
+        fixed = self._fixed()
         found, kept = [], []
         for inside, out in self._ys:
             factor = _varying_factor(inside, fixed)
