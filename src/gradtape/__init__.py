@@ -329,6 +329,7 @@ if TYPE_CHECKING:
     )
     from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
+    from gradtape.lazy.variables import VariableEnvironment as VariableEnvironment
     from gradtape.ops.arrays import *  # noqa: F403
     from gradtape.ops.close import (
         allclose as allclose,
@@ -373,6 +374,7 @@ _LAZY = {
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
+    "lazy.variables": "VariableEnvironment",
     "ops.close": "allclose array_equal array_equiv isclose",
     "ops.generator": "manual_seed",
     "ops.linalg.solve": "solve",
