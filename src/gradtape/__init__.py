@@ -329,6 +329,11 @@ if TYPE_CHECKING:
     )
     from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
+    from gradtape.io.tensor_files import (
+        load as load,
+        load_metadata as load_metadata,
+        save as save,
+    )
     from gradtape.lazy.variables import VariableEnvironment as VariableEnvironment
     from gradtape.ops.arrays import *  # noqa: F403
     from gradtape.ops.close import (
@@ -374,6 +379,7 @@ _LAZY = {
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
+    "io.tensor_files": "load load_metadata save",
     "lazy.variables": "VariableEnvironment",
     "ops.close": "allclose array_equal array_equiv isclose",
     "ops.generator": "manual_seed",

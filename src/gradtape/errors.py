@@ -76,6 +76,10 @@ class VariableError(GradtapeError, KeyError):
         return str(self.args[0])  # KeyError would put the text in quotes
 
 
+class FileFormatError(GradtapeError, ValueError):
+    """A file that is truncated, damaged or of another format: `gt.load("text.txt")`."""
+
+
 class WriteError(GradtapeError, ValueError):
     """A write that would lose history or go astray: `w[0] = 1.0` on a leaf outside `no_grad`."""
 

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, VariableError
+from gradtape.errors import (
+    ArgumentError,
+    ConversionError,
+    DTypeError,
+    FileFormatError,
+    ShapeError,
+    VariableError,
+)
 
 
 @pytest.fixture
@@ -238,3 +245,63 @@ def test_readers_see_all_of_an_assignment_or_none(env):
     done.set()
     reader.join()
     assert torn == []
+
+
+# ---- files ----
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "variables.safetensors"
+
+
+def test_files_keep_ids_names_and_namespaces(env, path):
+    env.name("z").set(np.arange(3))
+    env.namespace("a/b").slot().set(np.ones(2, np.float32))
+    env.name("a/w").set(1 + 2j)
+    env.slot().set(True)
+    env.save(path)
+    again = gt.VariableEnvironment.load(path)
+    assert repr(again) == repr(env)
+    for (name, got), (_, expected) in zip(again, env, strict=True):
+        np.testing.assert_array_equal(got, expected, err_msg=name)
+    assert again.namespace_names() == ["", "a/b", "a"]
+    assert again.slot().set(0.0) == 4
+    assert again.name_of(4) == "#1"
+    with pytest.raises(ValueError, match="read-only"):
+        again.array(0)[0] = 1
+
+
+def test_load_into_takes_values(env, path):
+    w, slot = env.name("w").set(np.ones(2)), env.slot().set(5)
+    env.save(path)
+    env.assign_all({w: np.zeros(2), slot: 0})
+    env.load_into(path)
+    assert env.array(w).tolist() == [1, 1]
+    assert int(env.array(slot)) == 5
+
+
+def test_load_into_lists_all_that_does_not_fit_and_changes_nothing(env, path):
+    for name in ("a", "b", "c"):
+        env.name(name).set(np.ones(2))
+    env.save(path)
+    other = gt.VariableEnvironment()
+    a = other.name("a").set(np.zeros(2))
+    other.name("b").set(np.zeros(3))
+    other.name("d").set(np.zeros(2))
+    message = r"missing 'd'; unexpected 'c'; 'b' is float64\[2\], expected float64\[3\]$"
+    with pytest.raises(ArgumentError, match=message):
+        other.load_into(path)
+    assert other.array(a).tolist() == [0, 0]
+
+
+def test_files_of_arrays_become_variables(path):
+    gt.save(path, {"b/x": np.ones(1), "a": np.zeros(1)})
+    assert [name for name, _ in gt.VariableEnvironment.load(path)] == ["a", "b/x"]
+
+
+@pytest.mark.parametrize("name", ["a//b", "#x", "#0/a", "a\n", "/a"])
+def test_names_in_files_are_checked(path, name):
+    gt.save(path, {name: np.ones(1)})
+    with pytest.raises(FileFormatError, match="expected a file of variables"):
+        gt.VariableEnvironment.load(path)

@@ -43,7 +43,7 @@ LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in name
 # them. Only what a user starts by name may load them at once.
 HEAVY = frozenset(
     {"scipy", "opt_einsum", "ml_dtypes", "cupy", "llvmlite", "rich", "threadpoolctl", "mpi4py"}
-    | {"matplotlib", "optree"}
+    | {"matplotlib", "optree", "safetensors"}
 )
 MAY_LOAD_HEAVY = frozenset({"cli", "demo", "tools"})
 

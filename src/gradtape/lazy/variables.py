@@ -7,6 +7,8 @@ are several, so that other threads see either the old values or the new ones.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -15,7 +17,14 @@ import numpy as np
 from gradtape.core.aval import aval_of, is_extended_float, is_numeric
 from gradtape.core.recent import Recent
 from gradtape.core.tensor import read_only
-from gradtape.errors import ArgumentError, DTypeError, ShapeError, VariableError, a_type
+from gradtape.errors import (
+    ArgumentError,
+    DTypeError,
+    FileFormatError,
+    ShapeError,
+    VariableError,
+    a_type,
+)
 from gradtape.locks import guard, load
 
 # The number of a variable in its environment: 0, 1, … in the order in which they were made.
@@ -24,6 +33,8 @@ VariableId = int
 _SEPARATOR = "/"
 # Begins the names that unnamed variables are given: "#0", "#1", …
 _SLOT = "#"
+# The key of a file's metadata that has the names in the order of their ids.
+_ORDER = "gradtape.variables"
 # At most so many names are listed in an error.
 _LISTED = 20
 
@@ -300,6 +311,84 @@ class VariableEnvironment:
         """
         return load("gradtape.lazy.run").run(function, self)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save all variables to a file, as `gt.save` does.
+
+        Args:
+            path: The file; an old one stays whole unless all could be written.
+
+        Raises:
+            DTypeError: A variable is of a dtype that the format safetensors lacks.
+            OSError: The file cannot be written.
+
+        >>> env = gt.VariableEnvironment()
+        >>> env.name("layer/w").set(np.ones(2))
+        0
+        >>> path = getfixture("tmp_path") / "variables.safetensors"
+        >>> env.save(path)
+        >>> gt.load(path)
+        {'layer/w': array([1., 1.])}
+        """
+        values = dict(self)
+        _files().write(path, values, {_ORDER: json.dumps(list(values))})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> VariableEnvironment:
+        """Make an environment of the variables in a file, with their names, ids and namespaces.
+
+        Args:
+            path: A file that `save` wrote. Other files of the format safetensors will do, too, if
+                the names in them can be names of variables; ids then follow the order of the names.
+
+        Returns:
+            A new environment.
+
+        Raises:
+            FileFormatError: The file is truncated or damaged, or of another format.
+            OSError: The file cannot be read.
+
+        >>> env = gt.VariableEnvironment()
+        >>> env.name("layer/w").set(np.ones(2)), env.slot().set(3)
+        (0, 1)
+        >>> path = getfixture("tmp_path") / "variables.safetensors"
+        >>> env.save(path)
+        >>> gt.VariableEnvironment.load(path)
+        VariableEnvironment(
+            layer/w: float64[2]
+            #0: int64[]
+        )
+        """
+        arrays, metadata = _files().read(path)
+        env = cls()
+        for name in _saved_order(path, arrays, metadata):
+            env._add(name, "", _frozen(arrays[name]))
+        return env
+
+    def load_into(self, path: str | os.PathLike[str]) -> None:
+        """Give all variables the values they have in a file.
+
+        Args:
+            path: A file that `save` wrote, with exactly the variables of this environment.
+
+        Raises:
+            FileFormatError: The file is truncated or damaged, or of another format.
+            ArgumentError: Variables are missing, unexpected, or of another shape or dtype; all of
+                them are listed, and nothing is changed.
+            OSError: The file cannot be read.
+
+        >>> env = gt.VariableEnvironment()
+        >>> w = env.name("w").set(np.ones(2))
+        >>> path = getfixture("tmp_path") / "variables.safetensors"
+        >>> env.save(path)
+        >>> env.assign(w, np.zeros(2))
+        >>> env.load_into(path)
+        >>> env.array(w)
+        array([1., 1.])
+        """
+        arrays, _ = _files().read(path)
+        _files().check_fit(arrays, dict(self), "load_into")
+        self.assign_all({self.id_of(name): array for name, array in arrays.items()})
+
     def _checked_id(self, variable: Any, method: str) -> int:
         if not (_is_integer(variable) and 0 <= variable < len(self._arrays)):
             raise VariableError(
@@ -504,6 +593,31 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def _files() -> Any:
+    """The module that reads and writes files, which not every program needs."""
+    return load("gradtape.io.tensor_files")
+
+
+def _saved_order(path: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> list[str]:
+    """The names in a file in the order of their ids, checked to be names of variables."""
+    try:
+        order = json.loads(metadata[_ORDER]) if _ORDER in metadata else list(arrays)
+        if not (isinstance(order, list) and sorted(order) == sorted(arrays)):
+            raise ArgumentError("the order of the variables is not that of the arrays")
+        for name in order:
+            *before, last = name.split(_SEPARATOR)
+            is_slot = last.startswith(_SLOT) and last[len(_SLOT) :].isdecimal()
+            _checked_path(_SEPARATOR.join([*before, "slot" if is_slot else last]), "load")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise FileFormatError(
+            f"load: got {os.fspath(path)!r}, expected a file of variables; {error}"
+        ) from None
+    return order
 
 
 # ---- names --------------------------------------------------------------------------------------
