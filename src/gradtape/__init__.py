@@ -323,6 +323,7 @@ if TYPE_CHECKING:
         testing as testing,
     )
     from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
+    from gradtape.autodiff.host_call import host_call as host_call
     from gradtape.compiler.cpu.runtime.pool import (
         get_num_threads as get_num_threads,
         set_num_threads as set_num_threads,
@@ -376,6 +377,7 @@ _NAMESPACES = (
 )  # fmt: skip
 _LAZY = {
     "autodiff.custom": "custom_jvp custom_vjp",
+    "autodiff.host_call": "host_call",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
