@@ -77,9 +77,11 @@ def save(path: Path, tensors: Any, *, metadata: Mapping[str, str] | None = None)
         DTypeError: A value is not an array of numbers, or of a dtype that the format lacks.
         OSError: The file cannot be written.
 
-    >>> path = getfixture("tmp_path") / "model.safetensors"
-    >>> gt.save(path, {"layers": [{"w": np.ones(2)}, {"w": np.zeros(2)}]})
-    >>> gt.load(path)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/model.safetensors"
+    ...     gt.save(path, {"layers": [{"w": np.ones(2)}, {"w": np.zeros(2)}]})
+    ...     gt.load(path)
     {'layers.0.w': array([1., 1.]), 'layers.1.w': array([0., 0.])}
     """
     leaves, _ = named_leaves(tensors, "save")
@@ -105,7 +107,9 @@ def load(path: Path, *, like: Any = None) -> Any:
             all of them are listed.
         OSError: The file cannot be read.
 
-    >>> path = getfixture("tmp_path") / "model.safetensors"
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = f"{folder.name}/model.safetensors"
     >>> gt.save(path, {"w": np.ones(2), "b": 0.5})
     >>> gt.load(path, like={"w": np.zeros(2), "b": 0.0})
     {'w': array([1., 1.]), 'b': 0.5}
@@ -114,6 +118,7 @@ def load(path: Path, *, like: Any = None) -> Any:
         ...
     gradtape.errors.ArgumentError: load: the file does not fit: missing 'c'; unexpected 'b';
     'w' is float64[2], expected float64[3]
+    >>> folder.cleanup()
     """
     arrays, _ = read(path)
     if like is None:
@@ -140,9 +145,10 @@ def load_metadata(path: Path) -> dict[str, str]:
         FileFormatError: The file is truncated or damaged, or of another format.
         OSError: The file cannot be read.
 
-    >>> path = getfixture("tmp_path") / "model.safetensors"
-    >>> gt.save(path, np.ones(2), metadata={"epoch": "7"})
-    >>> gt.load_metadata(path)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gt.save(f"{folder}/model.safetensors", np.ones(2), metadata={"epoch": "7"})
+    ...     gt.load_metadata(f"{folder}/model.safetensors")
     {'epoch': '7'}
     """
     _, metadata = read(path)

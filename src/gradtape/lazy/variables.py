@@ -324,9 +324,10 @@ class VariableEnvironment:
         >>> env = gt.VariableEnvironment()
         >>> env.name("layer/w").set(np.ones(2))
         0
-        >>> path = getfixture("tmp_path") / "variables.safetensors"
-        >>> env.save(path)
-        >>> gt.load(path)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     env.save(f"{folder}/variables.safetensors")
+        ...     gt.load(f"{folder}/variables.safetensors")
         {'layer/w': array([1., 1.])}
         """
         values = dict(self)
@@ -350,9 +351,10 @@ class VariableEnvironment:
         >>> env = gt.VariableEnvironment()
         >>> env.name("layer/w").set(np.ones(2)), env.slot().set(3)
         (0, 1)
-        >>> path = getfixture("tmp_path") / "variables.safetensors"
-        >>> env.save(path)
-        >>> gt.VariableEnvironment.load(path)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     env.save(f"{folder}/variables.safetensors")
+        ...     gt.VariableEnvironment.load(f"{folder}/variables.safetensors")
         VariableEnvironment(
             layer/w: float64[2]
             #0: int64[]
@@ -378,10 +380,11 @@ class VariableEnvironment:
 
         >>> env = gt.VariableEnvironment()
         >>> w = env.name("w").set(np.ones(2))
-        >>> path = getfixture("tmp_path") / "variables.safetensors"
-        >>> env.save(path)
-        >>> env.assign(w, np.zeros(2))
-        >>> env.load_into(path)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     env.save(f"{folder}/variables.safetensors")
+        ...     env.assign(w, np.zeros(2))
+        ...     env.load_into(f"{folder}/variables.safetensors")
         >>> env.array(w)
         array([1., 1.])
         """
