@@ -439,6 +439,12 @@ def test_a_gradient_calls_once(solver, transform):
         assert solver.counted(function, 10.0)[1] == 1
 
 
+def test_tangents_of_a_compiled_function_call_once_more(solver):
+    compiled = gt.jit(solver.root)
+    for _ in range(2):
+        assert solver.counted(lambda: gt.jvp(compiled, (10.0,), (1.0,)))[1] == 2
+
+
 def test_a_backward_pass_through_a_compiled_function_does_not_call_again(solver):
     compiled = gt.jit(solver.root)
     a = gt.tensor(10.0, requires_grad=True)
@@ -465,4 +471,12 @@ def test_graphs_of_different_functions_differ():
     graphs = [graph(f), graph(g), graph(f, vjp=rule), graph(f, batch=g), graph(solver.solve)]
     assert len({structural_hash(one) for one in graphs}) == len(graphs)
     assert structural_hash(graph(f)) == structural_hash(graphs[0])
+
+    def power(n):
+        call = lambda x: gt.host_call(f, 0.0, x, n)  # noqa: E731
+        return structural_hash(trace(call, [aval_of(np.array(1.0))]).graph)
+
+    assert power(1000) == power(int("1000"))
+    assert power(1000) != power(1001)
+    assert power(1) != power("1")
     assert structural_hash(graph(solver.solve)) == structural_hash(graphs[-1])

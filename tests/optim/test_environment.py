@@ -147,7 +147,8 @@ def test_state_is_in_its_namespace(rng):
 def test_usual_numbers():
     env = gt.VariableEnvironment()
     number = env.set(1.0)
-    assert gt.optim.Adam.default("adam", [number], env).lr == 1e-3
+    assert gt.optim.Adam.default("adam", [number], env).lr == 0.01
+    assert gt.optim.Adam.on_environment("other", [number], env).lr == 1e-3
     assert gt.optim.SGD.default("sgd", [number], env).lr == 0.01
 
 

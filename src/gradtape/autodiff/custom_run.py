@@ -88,7 +88,11 @@ class Run:
     def _identity(self) -> tuple[Any, ...]:
         """What tells it from other functions of its name. The op holds the objects of these ids."""
         held = [*_parts(self.function), *_parts(self.vjp_rule), *_parts(self.jvp_rule)]
-        return tuple(map(id, [*held, *self.static.values()]))
+        fixed = [
+            (n, repr(value) if type(value) in (int, str, bool) else id(value))
+            for n, value in self.static.items()
+        ]
+        return *map(id, held), *fixed
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Run it as an op, and put the results into their containers."""

@@ -33,7 +33,7 @@ def host_call(
     It is for functions that take no tensors, such as `scipy.optimize.brentq` or those of a C
     library. In a compiled function the call is a step of its own between compiled parts: `f` runs
     at each call, also if nothing uses its result, and calls that do not depend on each other may
-    run in any order.
+    run in any order. `gt.jvp` of a compiled function calls it twice, for value and tangent.
 
     Args:
         f: The function. It gets read-only NumPy arrays in place of arrays, tensors and floats;

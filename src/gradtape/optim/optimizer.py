@@ -141,7 +141,9 @@ class Optimizer:
     def default(
         cls, name: str, var_ids: Iterable[int], env: VariableEnvironment
     ) -> EnvironmentOptimizer:
-        """Make an optimizer of variables of an environment, with the usual numbers.
+        """Make an optimizer of variables of an environment, with numbers that mostly do.
+
+        The learning rate is 0.01 for SGD and for Adam; `on_environment` takes others.
 
         Args:
             name: The namespace for its state, such as `"adam"`.
@@ -152,14 +154,14 @@ class Optimizer:
             An optimizer with `update(variables, grads, ctx, feeder)`; see `on_environment`.
 
         Raises:
-            ArgumentError: The namespace has other variables, or there are no usual numbers.
+            ArgumentError: The namespace has other variables, or the rule has no numbers of its own.
             DTypeError: A variable is not of floating-point or complex numbers.
             VariableError: There is no variable of an id.
 
         >>> env = gt.VariableEnvironment()
         >>> w = env.name("w").set([1.0, 2.0])
         >>> gt.optim.Adam.default("adam", env.default_namespace().current_var_ids(), env)
-        <Adam 'adam', lr=0.001, 1 variables>
+        <Adam 'adam', lr=0.01, 1 variables>
         """
         return cls.on_environment(name, var_ids, env, **cls.usual)
 
