@@ -145,6 +145,17 @@ def test_nothing_is_assigned_if_one_value_does_not_fit(env):
     assert float(env.array(first)) == 1.0
 
 
+def test_arrays_can_be_handed_over(env):
+    number, new = env.set(np.zeros(2)), np.ones(2)
+    env.assign_all({number: new}, copy=False)
+    assert np.shares_memory(env.array(number), new)
+    assert not new.flags.writeable
+    with pytest.raises(ShapeError):
+        env.assign_all({number: np.ones(3)}, copy=False)
+    with pytest.raises(DTypeError):
+        env.assign_all({number: np.array(["a", "b"])}, copy=False)
+
+
 @pytest.mark.parametrize("number", [-1, 1, 1.0, "w", None, True])
 def test_unknown_ids(env, number):
     with pytest.raises(VariableError, match="no variables yet"):

@@ -209,6 +209,26 @@ def test_rules_of_users():
         Sign.default("sign", [number], env)
 
 
+@pytest.mark.parametrize("part", [lambda x: x, lambda x: x[:]])
+def test_gradients_that_a_rule_keeps_stay_the_users(part):
+    class LastRule(gt.optim.Rule):
+        slots = ("last",)
+
+        @staticmethod
+        def update(value, gradient, slots, factors):
+            return value - factors[0] * gradient, (part(gradient),)
+
+    class Last(gt.optim.Optimizer):
+        kind = LastRule
+
+    env = gt.VariableEnvironment()
+    number = env.name("w").set(np.zeros(2))
+    gradient = np.ones(2)
+    Last.on_environment("last", [number], env, lr=1.0).update([number], [gradient])
+    gradient[0] = 5.0
+    assert env.array(env.id_of("last/last.w")).tolist() == [1, 1]
+
+
 # ---- bad input: a clear error, nothing changed ----
 
 

@@ -67,6 +67,8 @@ class VariableEnvironment:
         self._names: list[str] = []
         self._arrays: list[Any] = []
         self._ids: dict[str, VariableId] = {}
+        # The number that the next slot of a namespace gets, unless that is taken.
+        self._next_slots: dict[str, int] = {}
         self.programs: Recent[Any] = Recent()
 
     # ---- making variables ------------------------------------------------------------------
@@ -228,11 +230,13 @@ class VariableEnvironment:
         """
         self.assign_all({variable: array})
 
-    def assign_all(self, values: Mapping[VariableId, Any]) -> None:
+    def assign_all(self, values: Mapping[VariableId, Any], *, copy: bool = True) -> None:
         """Give several variables new values at once: all of them, or none if one does not fit.
 
         Args:
             values: The new values by id; see `assign`.
+            copy: Whether to copy them. If not, arrays are handed over: they become read-only, and
+                nobody may write to them by another way.
 
         Raises:
             VariableError: There is no variable of an id.
@@ -249,7 +253,7 @@ class VariableEnvironment:
         array(1.)
         """
         new = [
-            (self._checked_id(variable, "assign"), self._fitting(variable, array))
+            (self._checked_id(variable, "assign"), self._fitting(variable, array, copy))
             for variable, array in values.items()
         ]
         # Held until the lock is free: nothing may be freed while it is taken.
@@ -260,9 +264,10 @@ class VariableEnvironment:
                 old.append(arrays[variable])
                 arrays[variable] = array
 
-    def _fitting(self, variable: VariableId, array: Any) -> Any:
-        """A copy of a value, checked to fit a variable and cast to its dtype."""
-        value, before = _copied(array, "assign"), self._arrays[variable]
+    def _fitting(self, variable: VariableId, array: Any, copy: bool) -> Any:
+        """A value as an array of its own, checked to fit a variable and cast to its dtype."""
+        before = self._arrays[variable]
+        value = _copied(array, "assign") if copy or type(array) is not np.ndarray else array
         if value.shape != before.shape:
             raise ShapeError(
                 f"assign: got shape {value.shape} for variable {self._names[variable]!r}, expected "
@@ -404,7 +409,7 @@ class VariableEnvironment:
 
     def _add(self, name: str | None, namespace: str, value: Any) -> VariableId:
         """Make a variable; the next free slot of the namespace if it has no name."""
-        number = sum(_is_slot_of(known, namespace) for known in self._names.copy())
+        number = self._next_slots.get(namespace, 0)
         while True:
             full = _joined(namespace, f"{_SLOT}{number}") if name is None else name
             with guard:
@@ -416,6 +421,8 @@ class VariableEnvironment:
                     self._arrays.append(value)
                     self._ids[full] = variable
             if not taken:
+                if name is None:
+                    self._next_slots[namespace] = number + 1
                 return variable
             if name is not None:
                 raise _taken(name)
@@ -650,11 +657,6 @@ def _joined(namespace: str, name: str) -> str:
 
 def _namespace_of(name: str) -> str:
     return name.rpartition(_SEPARATOR)[0]
-
-
-def _is_slot_of(name: str, namespace: str) -> bool:
-    before, _, last = name.rpartition(_SEPARATOR)
-    return before == namespace and last.startswith(_SLOT)
 
 
 def _taken(name: str) -> ArgumentError:

@@ -113,7 +113,14 @@ class EnvironmentOptimizer:
         if len(set(ids)) < len(ids):
             raise ArgumentError("update: got a variable twice; add up its gradients")
         gradients = dict(zip(ids, self._evaluated(given, ctx, feeder), strict=True))
-        self._environment.assign_all(self._stepped(gradients))
+        changed = self._stepped(gradients)
+        # A rule of users may return the gradient it was given, or a part of something.
+        given_back = {id(gradient) for gradient in gradients.values()}
+        is_own = all(
+            id(value) not in given_back and getattr(value, "base", None) is None
+            for value in changed.values()
+        )
+        self._environment.assign_all(changed, copy=not is_own)
 
     def __repr__(self) -> str:
         return f"<{self.rule.name} {self.name!r}, lr={self.lr}, {len(self._state)} variables>"
