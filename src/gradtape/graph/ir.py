@@ -217,10 +217,14 @@ def with_graphs(params: Mapping[str, Any], change: Callable[[Graph], Graph]) -> 
 
 
 def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
-    """A copy of the graph, with results of nodes replaced by inputs wherever they are read."""
+    """A copy of the graph, with results of nodes replaced by inputs wherever they are read.
+
+    Nodes of which all results are replaced are left out, whatever their effect.
+    """
     rewriter = Rewriter(graph)
     for node in graph.nodes:
-        rewriter.copy(node)
+        if not node.outputs or not all(value in values for value in node.outputs):
+            rewriter.copy(node)
         for value in node.outputs:
             if value in values:
                 rewriter.replace(value, rewriter[values[value]])
@@ -228,7 +232,10 @@ def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
 
 
 def structural_hash(graph: Graph) -> str:
-    """A hash that is equal for graphs with the same ops on the same operands, on any lines."""
+    """A hash that is equal for graphs with the same ops on the same operands, on any lines.
+
+    With functions of users in the graph, it means something only as long as the graph lives.
+    """
     numbers: dict[Value, int] = {value: i for i, value in enumerate(graph.inputs)}
     digest = hashlib.sha256()
 
@@ -241,7 +248,8 @@ def structural_hash(graph: Graph) -> str:
     note([aval_key(value.aval) for value in graph.inputs])
     for node in graph.nodes:
         params = sorted((name, param_key(value)) for name, value in node.params.items())
-        note(node.op.name, params, [operand_key(operand) for operand in node.operands])
+        own = [] if node.op.identity is None else [node.op.identity]
+        note(node.op.name, *own, params, [operand_key(operand) for operand in node.operands])
         for value in node.outputs:
             numbers[value] = len(numbers)
             note(aval_key(value.aval))
