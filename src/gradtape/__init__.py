@@ -330,6 +330,7 @@ if TYPE_CHECKING:
     )
     from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
+    from gradtape.graph.associative import associative_scan as associative_scan
     from gradtape.graph.control import (
         cond as cond,
         fori_loop as fori_loop,
@@ -389,6 +390,7 @@ _LAZY = {
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
+    "graph.associative": "associative_scan",
     "graph.control": "cond fori_loop map scan switch while_loop",
     "io.tensor_files": "load load_metadata save",
     "lazy.variables": "VariableEnvironment",

@@ -34,9 +34,8 @@ def warn_of_unrolled_loop(graph: Graph, caller: str) -> bool:
     warnings.warn_explicit(
         f"jit: {graph.name} became {len(graph.nodes)} operations, {lines[line]} of them by {line}: "
         "the Python loop there is unrolled, so that the time to compile it grows with the number "
-        "of its steps. Compile the body of the loop, and call that in a Python loop outside of "
-        "jit; or do all steps at once by operations on whole arrays, such as np.cumsum or a "
-        "matrix product",
+        "of its steps. Use gt.scan, gt.fori_loop or gt.while_loop, which become native loops; or "
+        "do all steps at once by operations on whole arrays, such as np.cumsum or a matrix product",
         UnrolledLoopWarning,
         filename,
         int(number),
