@@ -172,23 +172,26 @@ def _common(name: str, results: Sequence[Aval]) -> Aval:
     """What all branches return at one place; Python numbers take the dtype of the others."""
     if len({aval.shape for aval in results}) > 1:
         raise ShapeError(
-            f"{name}: the branches return {', '.join(map(str, results))}, expected the same shapes"
+            f"{name}: the branches return {_listed(results)}, expected the same shapes"
         )
     fixed = [aval for aval in results if not aval.weak]
     if not fixed:
         return results[0] if len(set(results)) == 1 else Aval((), np.result_type(*_dtypes(results)))
     if len({aval.dtype for aval in fixed}) > 1:
         raise DTypeError(
-            f"{name}: the branches return {', '.join(map(str, results))}, expected the same "
-            "dtypes; use astype"
+            f"{name}: the branches return {_listed(results)}, expected the same dtypes; use astype"
         )
     for aval in results:
         if aval.weak and not np.can_cast(aval.dtype, fixed[0].dtype, "same_kind"):
             raise DTypeError(
-                f"{name}: the branches return {', '.join(map(str, results))}, expected the same "
+                f"{name}: the branches return {_listed(results)}, expected the same "
                 "dtypes; use astype"
             )
     return fixed[0]
+
+
+def _listed(avals: Sequence[Aval]) -> str:
+    return ", ".join([str(aval) for aval in avals])
 
 
 def _dtypes(avals: Sequence[Aval]) -> list[np.dtype[Any]]:
@@ -227,8 +230,8 @@ def while_loop(
 
     >>> def root(a):
     ...     return gt.while_loop(lambda s: np.abs(s * s - a) > 1e-9, lambda s: 0.5 * (s + a / s), a)
-    >>> float(root(2.0).round(6)), float(gt.jit(gt.grad(root))(2.0).round(6))
-    (1.414214, 0.353553)
+    >>> f"{root(2.0):.6f}, {gt.jit(gt.grad(root))(2.0):.6f}"
+    '1.414214, 0.353553'
     """
     cond_fun, body_fun = as_function(cond_fun, "while_loop"), as_function(body_fun, "while_loop")
     save = _checked_save("while_loop", save)
@@ -502,12 +505,15 @@ def _scan_in_python(
         made.append(results.leaves(y))
     if reverse:
         made.reverse()
-    ys = [_stacked(column) for column in zip(*made, strict=True)]
+    columns = zip(*made, strict=True)
+    ys = [_stacked(x, aval.dtype) for x, aval in zip(columns, results.avals, strict=True)]
     return carry, tree.unflatten(results.structure, ys)
 
 
-def _stacked(values: Sequence[Any]) -> Any:
-    return stack(values) if has_tensors(values) else np.stack([np.asarray(v) for v in values])
+def _stacked(values: Sequence[Any], dtype: np.dtype[Any]) -> Any:
+    """Values along a new first axis; Python numbers among them get the dtype of the others."""
+    arrays = [value if hasattr(value, "dtype") else np.asarray(value, dtype) for value in values]
+    return stack(arrays) if has_tensors(values) else np.stack(arrays)
 
 
 def _in_stretches(
@@ -704,13 +710,7 @@ class Watch:
         leaves, structure = tree.flatten(state)
         _check_structure(self._name, structure, self._structure)
         for n, leaf in enumerate(leaves):
-            old, new = self._avals[n], _leaf_aval(self._name, leaf)
-            if old == new or (new.weak and old.dtype == new.dtype and not old.shape):
-                continue
-            adapts = old.weak and np.can_cast(old.dtype, new.dtype, "same_kind")
-            if not adapts or old.shape != new.shape:
-                raise _changed(self._name, old, new)
-            self._avals[n] = new
+            self._avals[n] = _same(self._name, self._avals[n], _leaf_aval(self._name, leaf))
         return state
 
 
@@ -720,19 +720,34 @@ class Same:
     def __init__(self, name: str, what: str) -> None:
         self._name, self._what = name, what
         self.structure: tree.Structure = None
-        self._avals: list[Aval] = []
+        self.avals: list[Aval] = []
 
     def leaves(self, out: Any) -> list[Any]:
         """The leaves of the results of a step."""
         leaves, structure = tree.flatten(out)
         avals = [_leaf_aval(self._name, leaf) for leaf in leaves]
         if self.structure is None:
-            self.structure, self._avals = structure, avals
+            self.structure, self.avals = structure, avals
         _check_structure(self._name, structure, self.structure, self._what)
-        for old, new in zip(self._avals, avals, strict=True):
-            if (old.shape, old.dtype) != (new.shape, new.dtype):
-                raise _changed(self._name, old, new, self._what)
+        for n, (old, new) in enumerate(zip(self.avals, avals, strict=True)):
+            self.avals[n] = _same(self._name, old, new, self._what)
         return leaves
+
+
+def _same(name: str, old: Aval, new: Aval, what: str = "state") -> Aval:
+    """The shape and dtype of a value from step to step; a Python number may take a dtype once.
+
+    Raises:
+        ShapeError: The shape has changed.
+        DTypeError: The dtype has changed.
+    """
+    for number, other in ((old, new), (new, old)):
+        fits = number.shape == other.shape and np.can_cast(number.dtype, other.dtype, "same_kind")
+        if number.weak and fits:
+            return other
+    if (old.shape, old.dtype) != (new.shape, new.dtype):
+        raise _changed(name, old, new, what)
+    return old
 
 
 def _check_structure(name: str, new: Any, old: Any, what: str = "state") -> None:
@@ -745,7 +760,8 @@ def _check_structure(name: str, new: Any, old: Any, what: str = "state") -> None
 def _changed(name: str, old: Aval, new: Aval, what: str = "state") -> ShapeError | DTypeError:
     kind = ShapeError if old.shape != new.shape else DTypeError
     todo = "" if kind is ShapeError else "; begin with that dtype, or use astype in the body"
-    return kind(f"{name}: the {what} becomes {new}, expected {old}, as it began{todo}")
+    verb = "become" if what.endswith("s") else "becomes"
+    return kind(f"{name}: the {what} {verb} {new}, expected {old}, as at first{todo}")
 
 
 def _leaf_aval(name: str, leaf: Any) -> Aval:
