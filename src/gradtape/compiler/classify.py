@@ -13,6 +13,7 @@ from gradtape.core.lowering import (
     Composite,
     Contraction,
     Elements,
+    Matrices,
     Pointwise,
     Reduction,
     Relabel,
@@ -45,6 +46,8 @@ def obstacle(node: Node) -> str | None:
     try:
         if isinstance(lowering, Contraction):
             return _contraction_obstacle(node)
+        if isinstance(lowering, Matrices):
+            return _matrices_obstacle(node, lowering)
         if isinstance(lowering, Pointwise | Elements):
             sample(node)
         if isinstance(lowering, Scatter):
@@ -60,6 +63,14 @@ def _contraction_obstacle(node: Node) -> str | None:
     if len(dtypes) > 1 or next(iter(dtypes)).kind != "f":
         return "matrix products of integers or mixed dtypes"
     return None if config.uses("products") else "matrix products are switched off"
+
+
+def _matrices_obstacle(node: Node, lowering: Matrices) -> str | None:
+    if 0 in node.operands[-1].shape or 0 in node.outputs[0].shape:
+        return f"{node.op.name} of nothing"
+    avals = [operand.aval for operand in node.operands]
+    small = lowering.fits(*avals, **node.params)
+    return None if small else f"{node.op.name} has no native form for matrices of this size"
 
 
 class Sample(NamedTuple):

@@ -240,7 +240,7 @@ class Fusion:
         stored |= {output for output in self.graph.outputs if isinstance(output, Value)}
         for group in self.groups:
             stored |= {v for v in group.reads if self._group_of.get(v) is not group}
-            if group.opaque is not None:
+            if group.opaque is not None and len(group.opaque.outputs) == 1:
                 stored |= set(group.opaque.outputs)
         return stored
 

@@ -14,11 +14,12 @@ from gradtape.compiler.build import build
 from gradtape.compiler.fuse import Fusion, Group
 from gradtape.compiler.fusion_roots import source_of_matrix
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
+from gradtape.compiler.matrix_kernels import matrix_kernels
 from gradtape.compiler.memory import Arena
 from gradtape.compiler.product import Product, product_of
 from gradtape.compiler.serial_kernels import serial_kernels
 from gradtape.core.lazy import lazy
-from gradtape.core.lowering import Contraction
+from gradtape.core.lowering import Contraction, Matrices
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value
 from gradtape.ops.cast import copy_op
 from gradtape.ops.shape import broadcast_op
@@ -149,6 +150,8 @@ def _steps(group: Group, buffers: dict[Value, Buffer], name: str) -> tuple[Step,
         return (build(group, buffers, name),)
     if isinstance(group.opaque.op.lower, Contraction):
         return (_product(group.opaque, buffers),)
+    if isinstance(group.opaque.op.lower, Matrices):
+        return tuple(matrix_kernels(group.opaque, buffers, name))
     return tuple(serial_kernels(group.opaque, buffers, name))
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from gradtape.core.aval import Aval
 from gradtape.core.scalar import Scalar
+from gradtape.errors import GradtapeError
 
 
 class Reader(Protocol):
@@ -162,6 +163,63 @@ class Contraction(Lowering):
     """A matrix product."""
 
     __slots__ = ()
+
+
+class Site(Protocol):
+    """The place where an op of `Matrices` is lowered: its operands, and how it reports failures."""
+
+    avals: Sequence[Aval]
+
+    def check(
+        self,
+        value: Scalar,
+        holds: Scalar,
+        error: type[GradtapeError],
+        message: str,
+        given: Scalar | int = 0,
+    ) -> Scalar:
+        """The value where a condition holds; elsewhere it is 0, and the call raises.
+
+        Args:
+            value: The value to use from here on.
+            holds: The condition.
+            error: The class of the error otherwise.
+            message: Of the error: `op: got …; problem; remedy`.
+            given: The integer to put in the message for `{}`.
+        """
+        ...
+
+
+class Matrices(Lowering):
+    """An op on stacks of matrices. Small ones are computed in registers, all elements at once.
+
+    For each matrix of a stack, `small(site, *matrices, **params)` gives nested lists of expressions
+    for the results, from nested lists of the elements of its operands. The axes of the stack are
+    the first ones, and broadcast. Elements are in the dtype of the first result.
+
+    Attributes:
+        small: One result, or a sequence of several.
+        fits: `fits(*avals, **params)` says whether the matrices are so small: the code is as long
+            as the number of operations.
+        axes: How many axes of an operand belong to a matrix.
+        columns: Whether columns of the first result come from those of the last operand, one by
+            one, and other results not from that operand: there may be any number of columns.
+    """
+
+    __slots__ = ("axes", "columns", "fits", "small")
+
+    def __init__(
+        self,
+        small: Callable[..., Any],
+        *,
+        fits: Callable[..., bool],
+        axes: int = 2,
+        columns: bool = False,
+    ) -> None:
+        self.small = small
+        self.fits = fits
+        self.axes = axes
+        self.columns = columns
 
 
 class Composite(Lowering):

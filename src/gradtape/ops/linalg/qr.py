@@ -9,11 +9,13 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
+from gradtape.core.lowering import Matrices
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.checks import check_choice
 from gradtape.ops.diagonal import triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
+from gradtape.ops.linalg import small
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, real_dtype
 from gradtape.ops.linalg.gauge import depends, outside, place_special, rounding, skew, vanishes
@@ -152,6 +154,7 @@ _qr = general(
     vjps=(_qr_vjp,),
     jvp=_qr_jvp,
     outputs=2,
+    lower=Matrices(small.qr, fits=lambda x, mode: mode == "reduced" and small.up_to(4)(x)),
 )
 
 
