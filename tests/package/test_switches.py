@@ -40,6 +40,7 @@ def run():
     gt.set_num_threads(2)
     f = jit(lambda x, y: np.exp(x - y) + 1.0)
     product = jit(lambda a, b: np.tanh(a @ b) + 1.0)
+    solve = jit(lambda a, b: np.linalg.solve(a, b))
     results = {
         "kernels": gt.grad(lambda x: np.sum(np.tanh(x) * x))(x),
         "copies": copied(x.T),
@@ -47,6 +48,7 @@ def run():
         "entry": [f(x[0], y) for y in (0.25, 0.5)][1],
         "products": product(M / 50, M / 70),
         "lapack": gt.grad(lambda A: np.sum(np.linalg.inv(A) ** 2))(M),
+        "linalg": solve(M[:20, :20], M[:20, 0]) + np.sum(solve(M[:2, :2], M[:2, 0])),
     }
     used = {
         "kernels": INSTALLED.kernels is not None,
@@ -55,6 +57,7 @@ def run():
         "entry": type(f.__call__).__name__ == "builtin_function_or_method",
         "products": not product.explain(M / 50, M / 70).eager,
         "lapack": lapack.numpy_routine("getrf", np.float64) is not None,
+        "linalg": all(not solve.explain(M[:n, :n], M[:n, 0]).eager for n in (2, 20)),
     }
     some = {name: np.ravel(result)[::97].tolist() for name, result in results.items()}
     return {"used": used, "results": some}
@@ -69,7 +72,7 @@ for setting in sys.argv[1:]:
 """
 
 # What does the same in another way rounds in another way.
-ROUNDED = {"kernels": 1e-13, "products": 1e-12, "lapack": 1e-11}
+ROUNDED = {"kernels": 1e-13, "products": 1e-12, "lapack": 1e-11, "linalg": 1e-11}
 # Copies are part of what computes on large arrays.
 INSIDE = {"kernels": {"copies"}}
 

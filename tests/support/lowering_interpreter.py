@@ -287,7 +287,7 @@ def _of_lists(result: Any, out: Aval, stack: tuple[int, ...]) -> Any:
 
     def values(part: Any) -> Any:
         if isinstance(part, Scalar):
-            return np.broadcast_to(evaluate(part), stack)
+            return np.broadcast_to(evaluate(scalar.convert(part, out.dtype)), stack)
         return np.stack([values(each) for each in part], axis=len(stack))
 
     whole = values(result)

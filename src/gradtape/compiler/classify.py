@@ -68,9 +68,21 @@ def _contraction_obstacle(node: Node) -> str | None:
 def _matrices_obstacle(node: Node, lowering: Matrices) -> str | None:
     if 0 in node.operands[-1].shape or 0 in node.outputs[0].shape:
         return f"{node.op.name} of nothing"
+    if not config.uses("linalg"):
+        return "native linear algebra is switched off"
+    if fits_registers(node):
+        return None
     avals = [operand.aval for operand in node.operands]
-    small = lowering.fits(*avals, **node.params)
-    return None if small else f"{node.op.name} has no native form for matrices of this size"
+    real = node.outputs[0].dtype.kind == "f"
+    if real and lowering.takes is not None and lowering.takes(*avals, **node.params):
+        return None
+    return f"{node.op.name} has no native form for these matrices"
+
+
+def fits_registers(node: Node) -> bool:
+    """Whether the matrices of a node that is lowered by `Matrices` are small."""
+    assert isinstance(node.op.lower, Matrices)
+    return node.op.lower.fits(*(operand.aval for operand in node.operands), **node.params)
 
 
 class Sample(NamedTuple):

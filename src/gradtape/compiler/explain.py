@@ -16,8 +16,10 @@ from typing import NamedTuple
 from gradtape.compiler.classify import cost_of
 from gradtape.compiler.fuse import Group
 from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, parts_of
+from gradtape.compiler.library_call import LibraryCall
 from gradtape.compiler.listing import listing
 from gradtape.compiler.plan import Step
+from gradtape.compiler.product import Product
 from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.target import Code
 from gradtape.core.aval import Aval
@@ -43,14 +45,14 @@ class EagerOp(NamedTuple):
 
 
 class KernelReport(NamedTuple):
-    """One step of a native part: a loop nest, or a matrix product.
+    """One step of a native part: a loop nest, a matrix product, or calls of LAPACK.
 
     Attributes:
         name: Its name.
         ops: The names of the ops that are computed in it, in order.
         lines: The lines of the user's code they are from, without repetition.
-        listing: The loop nest as text; "" for a matrix product.
-        lanes: The number of elements done at once; 1 without vectors, 0 for a matrix product.
+        listing: The loop nest as text; "" for other steps.
+        lanes: The number of elements done at once; 1 without vectors, 0 for other steps.
         parts: The number of parts it is divided into for threads; 0 for a matrix product, which
             divides itself.
         bytes_read: Sizes of the arrays it reads, each once.
@@ -59,7 +61,8 @@ class KernelReport(NamedTuple):
         nanoseconds: A rough time on one core.
         cuts: The ops next to it that are not in it, and why.
         function: The name of the function of a loop nest in the IR. Loop nests that differ only in
-            arrays and numbers share one, named after the first of them. "" for a matrix product.
+            arrays and numbers share one, named after the first of them. "" for other steps.
+        calls_library: Whether it calls LAPACK.
     """
 
     name: str
@@ -74,6 +77,7 @@ class KernelReport(NamedTuple):
     nanoseconds: float
     cuts: tuple[str, ...]
     function: str
+    calls_library: bool = False
 
     def __str__(self) -> str:
         how = [] if not self.listing else [_plural(self.lanes, "lane"), _plural(self.parts, "part")]
@@ -206,7 +210,7 @@ def _reports(code: Code) -> Iterator[KernelReport]:
             time, lanes, parts, function = code.report(step)
             yield KernelReport(
                 step.name,
-                ops if first else step.ops if isinstance(step, Kernel) else (),
+                ops if first else () if isinstance(step, Product) else step.ops,
                 lines,
                 listing(step) if isinstance(step, Kernel) else "",
                 lanes,
@@ -216,6 +220,7 @@ def _reports(code: Code) -> Iterator[KernelReport]:
                 time,
                 _cuts(group) if first else (),
                 function,
+                isinstance(step, LibraryCall),
             )
 
 
@@ -229,6 +234,8 @@ def _cuts(group: Group) -> tuple[str, ...]:
 
 def _traffic(step: Step) -> tuple[int, int]:
     """The bytes that a step reads and writes, each array once."""
+    if isinstance(step, LibraryCall):
+        return _size(step.buffers), _size(step.buffers)
     if not isinstance(step, Kernel):
         return sum(b.nbytes for b in step.buffers if b is not step.c), step.c.nbytes
     read, written = ({place.buffer for place in places} for places in (step.reads, step.writes))
@@ -278,9 +285,11 @@ def _counted(names: Sequence[str]) -> list[str]:
 
 def _kinds(kernels: Sequence[KernelReport]) -> str:
     loops = sum(bool(kernel.listing) for kernel in kernels)
-    products = len(kernels) - loops
-    found = [_plural(loops, "loop nest")] if loops or not products else []
-    return ", ".join(found + ([_plural(products, "matrix product")] if products else []))
+    calls = sum(kernel.calls_library for kernel in kernels)
+    products = len(kernels) - loops - calls
+    counts = {"loop nest": loops, "matrix product": products, "LAPACK call": calls}
+    found = [_plural(count, what) for what, count in counts.items() if count]
+    return ", ".join(found) or _plural(0, "loop nest")
 
 
 def _plural(count: int, what: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from gradtape.compiler.classify import cost, is_inlinable
+from gradtape.compiler.classify import cost, fits_registers, is_inlinable
 from gradtape.compiler.element_expressions import reshaped_index
 from gradtape.compiler.kernel import Axis, affine
 from gradtape.core.lowering import (
@@ -61,7 +61,7 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
             if isinstance(node.op.lower, Scatter):
                 # Its loop is not vectorized.
                 roots.update(v for v in inlined if costs[v] > _DEAR)
-            if isinstance(node.op.lower, Matrices):
+            if isinstance(node.op.lower, Matrices) and fits_registers(node):
                 # Its loop has the code of each element of a matrix.
                 axes = -node.op.lower.axes
                 roots.update(v for v in inlined if costs[v] * math.prod(v.shape[axes:]) > _LONG)

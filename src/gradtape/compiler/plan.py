@@ -1,19 +1,22 @@
 """From a graph to a plan: steps in order, and their memory, for no particular machine.
 
-A step is a loop nest (`Kernel`) or a matrix product (`Product`). A target compiles and runs plans
-(`compiler.target`). It may replace steps by others that suit its machine; the memory is then laid
-out for those.
+A step is a loop nest (`Kernel`), a matrix product (`Product`) or calls of LAPACK (`LibraryCall`). A
+target compiles and runs plans (`compiler.target`). It may replace steps by others that suit its
+machine; the memory is then laid out for those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gradtape.compiler.build import build
+from gradtape.compiler.classify import fits_registers
 from gradtape.compiler.fuse import Fusion, Group
 from gradtape.compiler.fusion_roots import source_of_matrix
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
+from gradtape.compiler.library_call import LibraryCall
+from gradtape.compiler.library_steps import library_steps
 from gradtape.compiler.matrix_kernels import matrix_kernels
 from gradtape.compiler.memory import Arena
 from gradtape.compiler.product import Product, product_of
@@ -24,7 +27,7 @@ from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value
 from gradtape.ops.cast import copy_op
 from gradtape.ops.shape import broadcast_op
 
-Step = Kernel | Product
+Step = Kernel | Product | LibraryCall
 
 
 @dataclass(eq=False, repr=False)
@@ -96,12 +99,10 @@ def plan_of(graph: Graph, name: str = "run") -> Plan:
         for number, group in enumerate(fusion.groups)
     ]
     checks = {
-        part.extra: None
+        failure: None
         for _, steps in steps_of_groups
         for step in steps
-        if isinstance(step, Kernel)
-        for part in step.expressions
-        if part.name == "check"
+        for failure in _failures(step)
     }
     return Plan(
         name,
@@ -111,6 +112,13 @@ def plan_of(graph: Graph, name: str = "run") -> Plan:
         steps_of_groups,
         tuple(sorted(checks, key=lambda failure: fusion.order[failure.node])),
     )
+
+
+def _failures(step: Step) -> Iterable[Failure]:
+    """The conditions that a step checks."""
+    if isinstance(step, Kernel):
+        return (part.extra for part in step.expressions if part.name == "check")
+    return step.failures if isinstance(step, LibraryCall) else ()
 
 
 def _with_own_outputs(graph: Graph) -> Graph:
@@ -151,7 +159,8 @@ def _steps(group: Group, buffers: dict[Value, Buffer], name: str) -> tuple[Step,
     if isinstance(group.opaque.op.lower, Contraction):
         return (_product(group.opaque, buffers),)
     if isinstance(group.opaque.op.lower, Matrices):
-        return tuple(matrix_kernels(group.opaque, buffers, name))
+        make = matrix_kernels if fits_registers(group.opaque) else library_steps
+        return tuple(make(group.opaque, buffers, name))
     return tuple(serial_kernels(group.opaque, buffers, name))
 
 

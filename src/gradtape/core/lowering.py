@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from gradtape.core.aval import Aval
 from gradtape.core.scalar import Scalar
 from gradtape.errors import GradtapeError
@@ -190,6 +192,84 @@ class Site(Protocol):
         ...
 
 
+class Memory(Protocol):
+    """Matrices in memory, one for each of a stack; called with an index, it reads an element."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __call__(self, *index: Any) -> Scalar:
+        """An element of the matrix at hand."""
+        ...
+
+
+class LibrarySite(Protocol):
+    """The place where an op of `Matrices` becomes calls of a library, in the order of its methods.
+
+    Attributes:
+        avals: The operands.
+        results: The results.
+        dtype: The dtype of the first result.
+    """
+
+    avals: Sequence[Aval]
+    results: Sequence[Aval]
+    dtype: np.dtype[Any]
+
+    def fill(
+        self, shape: tuple[int, ...], element: Callable[..., Scalar], dtype: np.dtype[Any]
+    ) -> Memory:
+        """New matrices with the elements `element(*index)`."""
+        ...
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Memory:
+        """New matrices for a routine to write to."""
+        ...
+
+    def work(self, size: int, dtype: np.dtype[Any]) -> Memory:
+        """Working memory, which all matrices of a stack share."""
+        ...
+
+    def call(
+        self,
+        routine: Any,
+        *args: str | int | Memory,
+        flops: int,
+        failure: tuple[type[GradtapeError], str] | None = None,
+    ) -> None:
+        """Call a routine of LAPACK for each matrix.
+
+        Args:
+            routine: Its symbol and address.
+            *args: Its arguments, without the status.
+            flops: The rough number of multiplications and additions.
+            failure: The error if the status is above 0, and the message, in which `{}` stands for
+                the status less 1.
+        """
+        ...
+
+    def result(self, number: int, element: Callable[..., Scalar]) -> None:
+        """Store a result with the elements `element(*index)`."""
+        ...
+
+    def combined(
+        self,
+        count: int,
+        terms: Sequence[tuple[str, Callable[[Scalar], Scalar]]],
+        results: Callable[..., Sequence[Scalar]],
+        dtype: np.dtype[Any],
+    ) -> None:
+        """Store results that are numbers: `results` of the combined terms.
+
+        Args:
+            count: How many terms are combined.
+            terms: How they are combined, as in `Reduction`, and `term(k)` for the k-th one.
+            results: Gives the results, from what was combined.
+            dtype: The dtype it is combined in.
+        """
+        ...
+
+
 class Matrices(Lowering):
     """An op on stacks of matrices. Small ones are computed in registers, all elements at once.
 
@@ -202,11 +282,14 @@ class Matrices(Lowering):
         fits: `fits(*avals, **params)` says whether the matrices are so small: the code is as long
             as the number of operations.
         axes: How many axes of an operand belong to a matrix.
+        library: `library(site, *operands, **params)` computes matrices that do not fit, by calls of
+            a library; None if there is no such way. Operands are readers of the matrix at hand.
+        takes: `takes(*avals, **params)` says whether the library does these.
         columns: Whether columns of the first result come from those of the last operand, one by
             one, and other results not from that operand: there may be any number of columns.
     """
 
-    __slots__ = ("axes", "columns", "fits", "small")
+    __slots__ = ("axes", "columns", "fits", "library", "small", "takes")
 
     def __init__(
         self,
@@ -215,11 +298,15 @@ class Matrices(Lowering):
         fits: Callable[..., bool],
         axes: int = 2,
         columns: bool = False,
+        library: Callable[..., None] | None = None,
+        takes: Callable[..., bool] | None = None,
     ) -> None:
         self.small = small
         self.fits = fits
         self.axes = axes
         self.columns = columns
+        self.library = library
+        self.takes = takes
 
 
 class Composite(Lowering):

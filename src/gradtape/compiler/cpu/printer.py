@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape.compiler.cpu.gemm.gemm import gemms_of
 from gradtape.compiler.cpu.kernel_families import Pattern, families
+from gradtape.compiler.cpu.library_calls import write_library_call
 from gradtape.compiler.cpu.llvm.builder import Module
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.loops import Loops
@@ -16,6 +17,7 @@ from gradtape.compiler.cpu.parameters import Parameters
 from gradtape.compiler.cpu.routine import FIRST_FAILURE, KernelCall, Routine, write_routine
 from gradtape.compiler.cpu.schedule import Schedule, divided, scheduled
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
+from gradtape.compiler.library_call import LibraryCall
 from gradtape.compiler.plan import Plan, Step
 
 
@@ -38,6 +40,12 @@ class Printed(NamedTuple):
         return f"{self.plan.name}_wrong" if self.plan.failures else None
 
     @property
+    def routines(self) -> dict[str, int]:
+        """The addresses of routines of libraries, by their symbols."""
+        steps = [step for step in self.plan.steps if isinstance(step, LibraryCall)]
+        return {call.symbol: call.address for step in steps for call in step.calls}
+
+    @property
     def exports(self) -> list[str]:
         """The symbols that are used from outside."""
         return [name for name in (self.plan.name, self.culprit) if name is not None]
@@ -51,6 +59,9 @@ def print_plan(plan: Plan, module: Module, cpu: Cpu) -> Printed:
     schedules = {
         step: scheduled(step, cpu.vector_bytes) for step in plan.steps if isinstance(step, Kernel)
     }
+    for step in plan.steps:
+        if isinstance(step, LibraryCall):
+            write_library_call(module, step, codes)
     calls = _write_kernels(module, schedules, slots, codes)
     write_routine(module, Routine(plan, calls, slots), cpu)
     return Printed(plan, schedules, {kernel: call.function for kernel, call in calls.items()})
@@ -60,6 +71,8 @@ def _for_cpu(step: Step, cpu: Cpu) -> Sequence[Step]:
     """A step as the CPU runs it: long reductions in two, products with memory for partial sums."""
     if isinstance(step, Kernel):
         return divided(step)
+    if isinstance(step, LibraryCall):
+        return (step,)
     size = max((gemm.work_bytes(cpu) for gemm in gemms_of(step)), default=0)
     if not size:
         return (step,)

@@ -14,7 +14,7 @@ from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
-from gradtape.ops.linalg import small
+from gradtape.ops.linalg import by_lapack, small
 from gradtape.ops.linalg.common import adjoint, real_dtype, without_effect
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
@@ -128,7 +128,12 @@ _factor = general(
     vjps=(_vjp,),
     jvp=_jvp,
     outputs=2,
-    lower=Matrices(small.lu_factor, fits=small.up_to(8)),
+    lower=Matrices(
+        small.lu_factor,
+        fits=small.up_to(8),
+        library=by_lapack.lu_factor,
+        takes=by_lapack.takes,
+    ),
 )
 
 

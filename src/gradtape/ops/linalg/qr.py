@@ -15,7 +15,7 @@ from gradtape.ops.checks import check_choice
 from gradtape.ops.diagonal import triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
-from gradtape.ops.linalg import small
+from gradtape.ops.linalg import by_lapack, small
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, real_dtype
 from gradtape.ops.linalg.gauge import depends, outside, place_special, rounding, skew, vanishes
@@ -154,7 +154,12 @@ _qr = general(
     vjps=(_qr_vjp,),
     jvp=_qr_jvp,
     outputs=2,
-    lower=Matrices(small.qr, fits=lambda x, mode: mode == "reduced" and small.up_to(4)(x)),
+    lower=Matrices(
+        small.qr,
+        fits=lambda x, mode: mode == "reduced" and small.up_to(4)(x),
+        library=by_lapack.qr,
+        takes=lambda x, mode: mode == "reduced" and by_lapack.takes(x),
+    ),
 )
 
 

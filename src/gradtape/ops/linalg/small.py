@@ -20,6 +20,7 @@ from gradtape.core.scalar import (
     Scalar,
     absolute,
     constant,
+    convert,
     copysign,
     log,
     maximum,
@@ -55,6 +56,11 @@ def rows_up_to(largest: int) -> Callable[..., bool]:
 
 def _transposed(a: Matrix) -> Matrix:
     return [list(column) for column in zip(*a, strict=True)]
+
+
+def _wide(a: Matrix) -> Matrix:
+    """Elements in double precision, in which NumPy computes results of single precision, too."""
+    return [[convert(x, np.float64) for x in row] for row in a]
 
 
 def _zero(like: Scalar) -> Scalar:
@@ -219,7 +225,7 @@ def solve(site: Site, a: Matrix, b: Matrix, assume: str) -> tuple[Matrix, Matrix
 def _eliminated(site: Site, a: Matrix, b: Matrix) -> Matrix:
     """A⁻¹·B by eliminating both together."""
     size = len(a)
-    together = [[*row, *right] for row, right in zip(a, b, strict=True)]
+    together = [[*row, *right] for row, right in zip(_wide(a), _wide(b), strict=True)]
     packed = _factored(together).checked(site, "solve", site.avals[-2:]).packed
     upper, right = [row[:size] for row in packed], [row[size:] for row in packed]
     return _solved(upper, right, lower=False, unit=False)
@@ -261,7 +267,7 @@ def _exchanges_of(pivots: Row, rows: int) -> list[list[Scalar]]:
 
 def inv(site: Site, a: Matrix) -> Matrix:
     """A⁻¹ = U⁻¹·L⁻¹·P."""
-    size = len(a)
+    size, a = len(a), _wide(a)
     packed, exchanges = _factored(a).checked(site, "inv", site.avals)
     of_upper: dict[tuple[int, int], Scalar] = {}
     of_lower: dict[tuple[int, int], Scalar] = {}
@@ -305,8 +311,9 @@ def _sign(factors: _Factors) -> Scalar:
 
 def det(_site: Site, a: Matrix) -> Scalar:
     """The product of the pivots; it does not go out of range on the way if the result does not."""
-    factors = _factored(a)
-    product, exponent = _sign(factors), _zero(a[0][0])
+    factors = _factored(_wide(a))
+    product = _sign(factors)
+    exponent = _zero(product)
     for pivot in factors.diagonal:
         pivot, exponent = _scaled(pivot, exponent)
         product, exponent = _scaled(product * pivot, exponent)
@@ -333,7 +340,7 @@ def _scaled(x: Scalar, exponent: Scalar) -> tuple[Scalar, Scalar]:
 
 def slogdet(_site: Site, a: Matrix) -> tuple[Scalar, Scalar]:
     """The sign of the determinant, and the logarithm of its absolute value."""
-    factors = _factored(a)
+    factors = _factored(_wide(a))
     sign, zero = _sign(factors), _zero(factors.packed[0][0])
     logarithm = zero
     for pivot in factors.diagonal:
@@ -345,7 +352,7 @@ def slogdet(_site: Site, a: Matrix) -> tuple[Scalar, Scalar]:
 
 def cofactors(_site: Site, a: Matrix) -> Matrix:
     """The determinants of all minors with their signs, which exist for singular matrices, too."""
-    size = range(len(a))
+    size, a = range(len(a)), _wide(a)
 
     @functools.cache
     def minor(rows: tuple[int, ...], columns: tuple[int, ...]) -> Scalar:
@@ -374,7 +381,7 @@ def cofactors(_site: Site, a: Matrix) -> Matrix:
 def cholesky(site: Site, a: Matrix) -> Matrix:
     """The lower triangular L of A = L·Lᵀ; only the lower triangle is read."""
     message = said("cholesky", site.avals, "Matrix is not positive definite", DEFINITE)
-    return _cholesky(site, a, message)
+    return _cholesky(site, _wide(a), message)
 
 
 def _cholesky(site: Site, a: Matrix, message: str) -> Matrix:
@@ -422,7 +429,7 @@ def lu_order(site: Site, pivots: Row, rows: int, inverse: bool) -> Row:
 def qr(_site: Site, a: Matrix, mode: str) -> tuple[Matrix, Matrix]:
     """Q and R by Householder's reflections, with the signs of LAPACK."""
     rows, columns = len(a), len(a[0])
-    a = [list(row) for row in a]
+    a = _wide(a)
     reflections = []
     for k in range(min(columns, rows - 1)):
         vector, factor, length = _reflection([a[i][k] for i in range(k, rows)])
