@@ -257,3 +257,108 @@ def test_working_memory_is_asked_for_when_a_plan_is_made() -> None:
     (length,) = {step.calls[0].args[-1] for step in steps}
     assert length >= 20
     assert max(buffer.size for buffer in steps[0].buffers) >= length
+
+
+# ---- spectra ------------------------------------------------------------------------------------
+
+SPECTRA: dict[str, Function] = {
+    "eigh": lambda a: tuple(gt.linalg.eigh(a + a.mT)),
+    "eigh of the upper triangle": lambda a: tuple(gt.linalg.eigh(a, UPLO="U")),
+    "eigenvectors": lambda a: gt.linalg.eigh(a).eigenvectors,
+    "eigvalsh": lambda a: gt.linalg.eigvalsh(a),
+    "svd": lambda a: tuple(gt.linalg.svd(a)),
+    "one more vector": lambda a: tuple(gt.linalg.svd(a[..., :-1])),
+    "tall": lambda a: tuple(gt.linalg.svd(a[..., : a.shape[-1] // 2], full_matrices=False)),
+    "wide": lambda a: tuple(gt.linalg.svd(a[..., : a.shape[-1] // 2, :], full_matrices=False)),
+    "left vectors": lambda a: gt.linalg.svd(a).U,
+    "svdvals": lambda a: gt.linalg.svdvals(a[..., 1:]),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("size", [2, 5, 14])
+@pytest.mark.parametrize("stack", STACKS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_spectra(rng: Any, name: str, size: int, stack: tuple[int, ...], dtype: Any) -> None:
+    a = rng.normal(size=(*stack, size, size)).astype(dtype)
+    assert_native(SPECTRA[name], (a,), exact=True)
+
+
+@pytest.mark.parametrize("size", [2, 9])
+@pytest.mark.parametrize("stack", STACKS, ids=str)
+def test_gradients_of_decompositions(rng: Any, size: int, stack: tuple[int, ...]) -> None:
+    weights = rng.normal(size=(size, size))
+
+    def loss(a: Any) -> Any:
+        w, v = gt.linalg.eigh(a)
+        u, s, vh = gt.linalg.svd(a)
+        total = (w * v**2 * weights).sum() + (s * u**2 * weights).sum() + (vh**2 * weights).sum()
+        q, r = gt.linalg.qr(a)
+        return total + (q * weights).sum() + (r * weights).sum() + gt.linalg.svdvals(a).sum()
+
+    # Values of a stack are told apart by an axis for the rows of vectors.
+    def stacked(a: Any) -> Any:
+        return loss(a) if a.ndim == 2 else sum(stacked(a[k]) for k in range(len(a)))
+
+    assert_native(gt.grad(stacked), (rng.normal(size=(*stack, size, size)),), exact=False)
+
+
+REPEATED: dict[str, Any] = {
+    "eigh": np.eye(5),
+    "eigh of the upper triangle": np.diag([1.0, 2.0, 2.0]),
+    "eigenvectors": np.diag([1.0, 2.0, 2.0]),
+    "eigvalsh": np.zeros((4, 4)),
+    "svd": np.eye(3),
+    "one more vector": np.ones((4, 4)),
+    "tall": np.ones((6, 6)),
+    "wide": np.ones((6, 6)),
+    "left vectors": np.diag([2.0, 1.0, 0.0]),
+    "svdvals": np.ones((5, 5)),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_repeated_values_are_left_to_eager_code(rng: Any, name: str) -> None:
+    function, compiled = SPECTRA[name], gt.jit(SPECTRA[name])
+    fine, special = rng.normal(size=REPEATED[name].shape), REPEATED[name]
+    assert not compiled.explain(fine).eager
+    for a in (fine, special, fine, special):
+        for found, expected in zip(flat(compiled(a)), flat(function(a)), strict=True):
+            np.testing.assert_array_equal(found, expected)
+    assert compiled.explain(fine).eager  # from then on
+
+
+def test_gradients_at_repeated_values_are_those_of_eager_code() -> None:
+    a = np.diag([1.0, 2.0, 2.0])
+    gradient = gt.grad(lambda a: gt.linalg.eigvalsh(a).max())
+    np.testing.assert_allclose(gt.jit(gradient)(a), gradient(a), atol=1e-15)
+    # What depends on the choice of vectors has no gradient, whatever LAPACK's choice is.
+    dependent = gt.jit(gt.grad(lambda a: gt.linalg.eigh(a).eigenvectors.sum()))
+    assert np.isnan(dependent(a)).any()
+
+
+def test_one_repeated_value_of_a_stack_is_noticed(rng: Any) -> None:
+    a = rng.normal(size=(6, 3, 3))
+    a[4] = np.eye(3)
+    found, expected = gt.jit(gt.linalg.eigh)(a), gt.linalg.eigh(a)
+    np.testing.assert_array_equal(found.eigenvectors, expected.eigenvectors)
+
+
+def test_bases_of_null_spaces_are_left_to_eager_code(rng: Any) -> None:
+    compiled = gt.jit(lambda a: tuple(gt.linalg.svd(a)))
+    assert [each.op for each in compiled.explain(np.ones((5, 2))).eager] == ["svd"]
+
+
+@pytest.mark.parametrize("function", [gt.linalg.eigvalsh, gt.linalg.svdvals])
+def test_nan_raises_as_in_eager_code(function: Function) -> None:
+    a = np.full((3, 3), np.nan)
+    with pytest.raises(LinAlgError, match="not converge"):
+        function(a)
+    with pytest.raises(LinAlgError, match="not converge"):
+        gt.jit(function)(a)
+
+
+@pytest.mark.usefixtures("library_of_scipy")
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra_by_the_library_of_scipy(rng: Any, name: str) -> None:
+    assert_native(SPECTRA[name], (rng.normal(size=(2, 7, 7)),), exact=False)

@@ -154,4 +154,4 @@ FACTORS = [
 
 CASES = FACTORS
 
-NOT_NATIVE = dict.fromkeys(("qr_pivots", "independent_columns"), "LAPACK does it")
+NOT_NATIVE = {"qr_pivots": "LAPACK does it"}

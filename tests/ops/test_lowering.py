@@ -208,6 +208,8 @@ def test_lowering_equals_forward(ops: list[Op], calls: Calls) -> None:
 
 
 def check_lowering(op: Op, samples: list[Sample]) -> None:
+    if isinstance(op.lower, Matrices) and op.lower.small is None:
+        return  # nothing but calls of LAPACK: see test_library_calls.py
     checked = 0
     for sample in samples:
         try:

@@ -31,6 +31,8 @@ class RoutineCall(NamedTuple):
         flops: Multiplications and additions, roughly.
         failure: The condition that does not hold if the status is above 0; its number is the status
             less 1. None if that is not a failure.
+        settles: Whether another program takes over the call if the status is not 0; some routines
+            refuse NaN with a status below 0.
     """
 
     symbol: str
@@ -38,6 +40,7 @@ class RoutineCall(NamedTuple):
     args: tuple[str | int | MatrixArgument, ...]
     flops: int
     failure: Failure | None
+    settles: bool
 
 
 class LibraryCall(NamedTuple):

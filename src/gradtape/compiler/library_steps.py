@@ -25,7 +25,7 @@ from gradtape.compiler.library_call import LibraryCall, MatrixArgument, RoutineC
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Matrices
 from gradtape.core.promotion import INT64
-from gradtape.core.scalar import Scalar, convert, scalar
+from gradtape.core.scalar import Scalar, convert, scalar, watch
 from gradtape.errors import GradtapeError
 from gradtape.graph.ir import Node, Operand, Value
 
@@ -162,13 +162,18 @@ class _Site:
         *args: Any,
         flops: int,
         failure: tuple[type[GradtapeError], str] | None = None,
+        settles: bool = False,
     ) -> None:
         given = tuple(self._argument(arg) if isinstance(arg, _Matrices) else arg for arg in args)
         wrong = None
         if failure is not None:
             error, message = failure
             wrong = Failure(self._node, message, error)
-        self._calls.append(RoutineCall(routine.symbol, routine.address, given, flops, wrong))
+        call = RoutineCall(routine.symbol, routine.address, given, flops, wrong, settles)
+        self._calls.append(call)
+
+    def watch(self, value: Scalar) -> Scalar:
+        return watch(value)
 
     def _argument(self, matrices: _Matrices) -> MatrixArgument:
         if matrices.buffer.dtype.kind == "i":

@@ -160,6 +160,7 @@ def matrix_elements(node: Node, elements: Callable[[int], Any]) -> list[Any]:
     """
     lowering, dtype = node.op.lower, node.outputs[0].dtype
     assert isinstance(lowering, Matrices)
+    assert lowering.small is not None
     operands = [_converted(elements(n), dtype) for n in range(len(node.operands))]
     made = lowering.small(NodeSite(node), *operands, **node.params)
     return [made] if len(node.outputs) == 1 else list(made)

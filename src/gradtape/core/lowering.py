@@ -236,6 +236,7 @@ class LibrarySite(Protocol):
         *args: str | int | Memory,
         flops: int,
         failure: tuple[type[GradtapeError], str] | None = None,
+        settles: bool = False,
     ) -> None:
         """Call a routine of LAPACK for each matrix.
 
@@ -245,6 +246,14 @@ class LibrarySite(Protocol):
             flops: The rough number of multiplications and additions.
             failure: The error if the status is above 0, and the message, in which `{}` stands for
                 the status less 1.
+            settles: Whether another program takes over the call if the status is not 0.
+        """
+        ...
+
+    def watch(self, value: Scalar) -> Scalar:
+        """The value; if any element is not finite, another program takes over the call.
+
+        That program computes the op by its eager forward.
         """
         ...
 
@@ -278,28 +287,31 @@ class Matrices(Lowering):
     the first ones, and broadcast. Elements are in the dtype of the first result.
 
     Attributes:
-        small: One result, or a sequence of several.
+        small: One result, or a sequence of several; None if no matrices are done so.
         fits: `fits(*avals, **params)` says whether the matrices are so small: the code is as long
             as the number of operations.
         axes: How many axes of an operand belong to a matrix.
         library: `library(site, *operands, **params)` computes matrices that do not fit, by calls of
             a library; None if there is no such way. Operands are readers of the matrix at hand.
         takes: `takes(*avals, **params)` says whether the library does these.
+        hopeful: Whether the library leaves some matrices to the eager forward: it is then used in
+            programs that another one may take over from.
         columns: Whether columns of the first result come from those of the last operand, one by
             one, and other results not from that operand: there may be any number of columns.
     """
 
-    __slots__ = ("axes", "columns", "fits", "library", "small", "takes")
+    __slots__ = ("axes", "columns", "fits", "hopeful", "library", "small", "takes")
 
     def __init__(
         self,
-        small: Callable[..., Any],
+        small: Callable[..., Any] | None = None,
         *,
-        fits: Callable[..., bool],
+        fits: Callable[..., bool] = lambda *_avals, **_params: False,
         axes: int = 2,
         columns: bool = False,
         library: Callable[..., None] | None = None,
         takes: Callable[..., bool] | None = None,
+        hopeful: bool = False,
     ) -> None:
         self.small = small
         self.fits = fits
@@ -307,6 +319,7 @@ class Matrices(Lowering):
         self.columns = columns
         self.library = library
         self.takes = takes
+        self.hopeful = hopeful
 
 
 class Composite(Lowering):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, VOID, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.instructions import memory_type
+from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
 from gradtape.compiler.kernel import Buffer, Failure
 from gradtape.compiler.library_call import LibraryCall, MatrixArgument, RoutineCall
 
@@ -25,7 +26,9 @@ def write_library_call(module: Module, step: LibraryCall, codes: Mapping[Failure
         for call in step.calls:
             _write_call(b, call, passed, places, number)
             if call.failure is not None:
-                _write_check(b, passed, Value(I64, str(codes[call.failure])))
+                _write_check(b, passed, codes[call.failure], numbered=True)
+            if call.settles:
+                _write_check(b, passed, UNSETTLED_STATUS, numbered=False)
     b.emit("ret void")
     given = ", ".join(f"ptr %b{n}" for n in range(len(places)))
     module.define(b.function(f"define internal void @{step.name}(ptr %status, {given})"))
@@ -69,11 +72,12 @@ def _write_call(
     b.call(call.symbol, VOID, *pointers, passed.info, *lengths)
 
 
-def _write_check(b: Builder, passed: _Passed, code: Value) -> None:
-    """Note a status above 0."""
+def _write_check(b: Builder, passed: _Passed, code: int, *, numbered: bool) -> None:
+    """Note a status above 0 with its number, or any but 0 where the code has no number."""
     info = b.load(passed.info, passed.integer)
-    with b.only_if(b.icmp("sgt", info, 0)):
-        wide = info if passed.integer == I64 else b.convert("sext", info, "i64")
+    with b.only_if(b.icmp("sgt" if numbered else "ne", info, 0)):
         status = Value(PTR, "%status")
-        b.store(b.sub(wide, 1), b.element(status, code, I64), "monotonic")
-        b.lower(status, code)
+        if numbered:
+            wide = info if passed.integer == I64 else b.convert("sext", info, "i64")
+            b.store(b.sub(wide, 1), b.element(status, code, I64), "monotonic")
+        b.lower(status, Value(I64, str(code)))

@@ -14,7 +14,15 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import LibrarySite, Memory, Reader
-from gradtape.core.scalar import Scalar, absolute, constant, convert, exp, log, where
+from gradtape.core.scalar import (
+    Scalar,
+    absolute,
+    constant,
+    convert,
+    exp,
+    log,
+    where,
+)
 from gradtape.errors import LinAlgError
 from gradtape.ops.linalg.common import DEFINITE, SINGULAR, said
 from gradtape.ops.linalg.native_lapack import available, integers, native_routine, workspace
@@ -36,7 +44,7 @@ def _rows(at: LibrarySite, a: Reader, dtype: Any) -> Memory:
     return at.fill(a.aval.shape[-2:], lambda i, j: a(i, j), dtype)
 
 
-def _columns(at: LibrarySite, a: Reader, dtype: Any) -> Memory:
+def columns_of(at: LibrarySite, a: Reader, dtype: Any) -> Memory:
     """A matrix as LAPACK reads it."""
     return at.fill(a.aval.shape[:-3:-1], lambda j, i: a(i, j), dtype)
 
@@ -91,7 +99,7 @@ def solve(at: LibrarySite, a: Reader, b: Reader, assume: str) -> None:
     """Compute x = A⁻¹·B, and the factors that the op keeps."""
     size, kept = a.aval.shape[-1], at.results[1].shape[-2] != 0
     dtype = at.dtype if kept else DOUBLE
-    x = _columns(at, b, dtype)
+    x = columns_of(at, b, dtype)
     if assume == "pos":
         factor = _rows(at, a, dtype)
         _potrf(at, "solve", at.avals[:1], factor)
@@ -105,7 +113,7 @@ def solve(at: LibrarySite, a: Reader, b: Reader, assume: str) -> None:
         at.result(1, lambda i, j: factors(j, i))
         at.result(2, lambda _i, j: pivots(j) - 1)
     else:
-        factors = _columns(at, a, dtype)
+        factors = columns_of(at, a, dtype)
         _getrs(at, "N", factors, _factor(at, "solve", at.avals, factors, size), x)
     at.result(0, lambda i, j: x(j, i))
 
@@ -116,14 +124,14 @@ def solve_again(
     """Compute x = A⁻¹·B, or A⁻ᵀ·B if `back`, by kept factors."""
     size, kept = a.aval.shape[-1], factors.aval.shape[-2] != 0
     dtype = at.dtype if kept else DOUBLE
-    x = _columns(at, b, dtype)
+    x = columns_of(at, b, dtype)
     if not kept:
-        fresh = _rows(at, a, dtype) if back else _columns(at, a, dtype)
+        fresh = _rows(at, a, dtype) if back else columns_of(at, a, dtype)
         _getrs(at, "N", fresh, _factor(at, "solve", at.avals[2:], fresh, size), x)
     elif assume == "pos":
-        _potrs(at, _columns(at, factors, dtype), x)
+        _potrs(at, columns_of(at, factors, dtype), x)
     else:
-        packed = _columns(at, factors, dtype)
+        packed = columns_of(at, factors, dtype)
         exchanged = at.fill((size,), lambda i: convert(pivots(0, i), integers()) + 1, integers())
         _getrs(at, "N" if back else "T", packed, exchanged, x)
     at.result(0, lambda i, j: x(j, i))
@@ -134,7 +142,7 @@ def solve_triangular(
 ) -> None:
     """Compute x = T⁻¹·B for a triangle T of A."""
     size, columns = b.aval.shape[-2:]
-    triangle, x = _rows(at, a, at.dtype), _columns(at, b, at.dtype)
+    triangle, x = _rows(at, a, at.dtype), columns_of(at, b, at.dtype)
     letters = "U" if lower else "L", "T", "U" if unit_diagonal else "N"
     problem = f"{_SINGULAR}: the diagonal has a 0 at {{}}"
     failure = (LinAlgError, said("solve_triangular", at.avals, problem, SINGULAR))
@@ -149,7 +157,7 @@ def inv(at: LibrarySite, a: Reader, large: int, block: int) -> None:
     size = a.aval.shape[-1]
     if size < large:
         zero, one = constant(0, DOUBLE), constant(1, DOUBLE)
-        factors = _columns(at, a, DOUBLE)
+        factors = columns_of(at, a, DOUBLE)
         x = at.fill((size, size), lambda i, j: where(i == j, one, zero), DOUBLE)
         _getrs(at, "N", factors, _factor(at, "inv", at.avals, factors, size), x)
         at.result(0, lambda i, j: x(j, i))
@@ -168,7 +176,7 @@ def inv(at: LibrarySite, a: Reader, large: int, block: int) -> None:
 def _sign_and_logarithm(at: LibrarySite, a: Reader) -> tuple[Any, Any]:
     """The terms of the sign and of the logarithm of a determinant, one for each row."""
     size = a.aval.shape[-1]
-    factors = _columns(at, a, DOUBLE)
+    factors = columns_of(at, a, DOUBLE)
     pivots = at.empty((size,), integers())
     _getrf(at, factors, size, size, pivots)
     one, zero = constant(1, DOUBLE), constant(0, DOUBLE)
@@ -198,7 +206,7 @@ def slogdet(at: LibrarySite, a: Reader) -> None:
 
 def cholesky(at: LibrarySite, a: Reader) -> None:
     """The lower triangular factor."""
-    factor = _columns(at, a, DOUBLE)
+    factor = columns_of(at, a, DOUBLE)
     _potrf(at, "cholesky", at.avals, factor)
     _lower(at, 0, factor)
 
@@ -206,7 +214,7 @@ def cholesky(at: LibrarySite, a: Reader) -> None:
 def lu_factor(at: LibrarySite, a: Reader) -> None:
     """L and U in one matrix, and the pivots."""
     m, n = a.aval.shape[-2:]
-    factors, pivots = _columns(at, a, at.dtype), at.empty((min(m, n),), integers())
+    factors, pivots = columns_of(at, a, at.dtype), at.empty((min(m, n),), integers())
     _getrf(at, factors, m, n, pivots)
     at.result(0, lambda i, j: factors(j, i))
     at.result(1, lambda i: pivots(i) - 1)
@@ -215,8 +223,15 @@ def lu_factor(at: LibrarySite, a: Reader) -> None:
 def qr(at: LibrarySite, a: Reader, mode: str) -> None:
     """Q with as many columns as the matrix, and R."""
     m, n = a.aval.shape[-2:]
-    factors, scales = _columns(at, a, DOUBLE), at.empty((n,), DOUBLE)
-    length = max(workspace("geqrf", DOUBLE, m, n), workspace("orgqr", DOUBLE, m, n, n), n)
+    factors, scales = columns_of(at, a, DOUBLE), at.empty((n,), DOUBLE)
+    lengths = (
+        workspace(*call, None, m, None)
+        for call in (
+            ("geqrf", DOUBLE, m, n),
+            ("orgqr", DOUBLE, m, n, n),
+        )
+    )
+    length = max(n, *(length for (length,) in lengths))
     work, zero = at.work(length, DOUBLE), constant(0, DOUBLE)
     sizes = factors, m, scales, work, length
     flops = 2 * m * n * n

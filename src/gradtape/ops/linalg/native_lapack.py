@@ -18,7 +18,10 @@ from gradtape.ops.linalg.lapack import numpy_library
 
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 # All routines that native code calls.
-_NAMES = ("getrf", "getrs", "getri", "potrf", "potrs", "trtrs", "geqrf", "orgqr")
+_NAMES = (
+    *("getrf", "getrs", "getri", "potrf", "potrs", "trtrs"),
+    *("geqrf", "orgqr", "syevd", "gesdd"),
+)
 
 
 class NativeRoutine(NamedTuple):
@@ -91,20 +94,30 @@ def native_routine(name: str, dtype: Any) -> NativeRoutine:
 
 
 @functools.lru_cache(maxsize=256)
-def workspace(name: str, dtype: Any, *sizes: int) -> int:
-    """The best size of the workspace of a routine that begins with sizes: `geqrf`, `orgqr`.
+def workspace(name: str, dtype: Any, *args: str | int | None, indices: bool = False) -> list[int]:
+    """The best sizes of the working memory of a routine: of numbers, and of integers if it has any.
 
     Args:
         name: The routine.
         dtype: The dtype of its matrices.
-        *sizes: Its integers before the matrix; the number of rows is the first.
+        *args: Its arguments before the working memory; None for arrays.
+        indices: Whether it asks for the length of an array of integers as well.
     """
     kind = np.ctypeslib.as_ctypes_type(integers())
-    best, unused = np.zeros(1, dtype), np.zeros(1, dtype)
-    numbers = [ctypes.byref(kind(number)) for number in (*sizes, sizes[0], -1)]
-    info = kind(0)
-    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (unused, unused, best)]
+    best, best_count, query = np.zeros(1, dtype), kind(1), kind(-1)
+    unused = np.zeros(64, dtype)
+    pointers: list[Any] = [
+        ctypes.c_void_p(unused.ctypes.data) if arg is None
+        else ctypes.c_char_p(arg.encode()) if isinstance(arg, str)
+        else ctypes.byref(kind(arg))
+        for arg in args
+    ]  # fmt: skip
+    pointers += [ctypes.c_void_p(best.ctypes.data), ctypes.byref(query)]
+    if indices:
+        pointers += [ctypes.byref(best_count), ctypes.byref(query)]
+    lengths = [ctypes.c_size_t(1) for arg in args if isinstance(arg, str)]
     routine = ctypes.CFUNCTYPE(None)(native_routine(name, dtype).address)
-    *first, rows, query = numbers
-    routine(*first, pointers[0], rows, pointers[1], pointers[2], query, ctypes.byref(info))
-    return max(int(best[0]), 1)
+    # `gesdd` has an array of integers without a length before the status, which is not touched.
+    given = [ctypes.byref(best_count)] if name == "gesdd" else []
+    routine(*pointers, *given, ctypes.byref(kind(0)), *lengths)
+    return [max(int(best[0]), 1), *([max(best_count.value, 1)] if indices else [])]
