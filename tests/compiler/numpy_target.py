@@ -1,12 +1,13 @@
 """A target that is no machine: plans are run by NumPy, on whole grids of indices at once.
 
 It shows that a plan says all there is to do, and what a target has to understand: places in
-buffers, stages, accumulators, guards, conditions, axes that are gone through in order, and matrix
-products. Temporaries are where the arena of the plan has them, so that it is tested, too.
+buffers, stages, accumulators, guards, conditions, axes that are gone through in order, matrix
+products, calls of LAPACK. Temporaries are where the arena of the plan has them: it is tested, too.
 """
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from gradtape.compiler.kernel import (
     Place,
     Statement,
 )
+from gradtape.compiler.library_call import LibraryCall, MatrixArgument
 from gradtape.compiler.plan import Plan
 from gradtape.compiler.product import Product
 from gradtape.compiler.target import Code, Target
@@ -49,11 +51,13 @@ class NumpyTarget(Target[Code]):
     Attributes:
         kernels: How many loop nests it has run.
         products: How many matrix products.
+        library_calls: How many steps of calls of LAPACK.
     """
 
     def __init__(self) -> None:
         self.kernels = 0
         self.products = 0
+        self.library_calls = 0
 
     def compile(self, plans: Sequence[Plan]) -> list[Code]:
         return [Code(plan) for plan in plans]
@@ -64,6 +68,9 @@ class NumpyTarget(Target[Code]):
             if isinstance(step, Product):
                 self.products += 1
                 run.multiply(step)
+            elif isinstance(step, LibraryCall):
+                self.library_calls += 1
+                run.call_library(step)
             else:
                 self.kernels += 1
                 run.loop(step)
@@ -100,6 +107,28 @@ class _Run:
         stored = shape[::-1] if transposed else shape
         matrix = self.memory[buffer][start : start + math.prod(shape)].reshape(stored)
         return matrix.T if transposed else matrix
+
+    def call_library(self, step: LibraryCall) -> None:
+        """Call routines of LAPACK with the addresses of what is in memory."""
+        for number, call in itertools.product(range(step.matrices), step.calls):
+            info = np.zeros(1, step.integers)
+            pointers = [self._pointer(arg, number, step.integers) for arg in call.args]
+            lengths = [ctypes.c_size_t(1) for arg in call.args if isinstance(arg, str)]
+            routine = ctypes.CFUNCTYPE(None)(call.address)
+            routine(*pointers, ctypes.c_void_p(info.ctypes.data), *lengths)
+            assert info[0] >= 0 or call.settles, f"argument {-info[0]} of {call.symbol} is wrong"
+            if info[0] and call.failure is not None:
+                self.failed.setdefault(call.failure, int(info[0]) - 1)
+            self.unsettled |= call.settles and info[0] != 0
+
+    def _pointer(self, arg: Any, number: int, integers: Any) -> Any:
+        if isinstance(arg, MatrixArgument):
+            memory = self.memory[arg.buffer]
+            assert number * arg.stride < memory.size
+            return ctypes.c_void_p(memory.ctypes.data + number * arg.stride * memory.itemsize)
+        if isinstance(arg, str):
+            return ctypes.c_char_p(arg.encode())
+        return ctypes.byref(np.ctypeslib.as_ctypes_type(integers)(arg))
 
     def loop(self, kernel: Kernel) -> None:
         """Go through the serial axes in order; all others are done at once."""

@@ -374,10 +374,10 @@ def test_products_of_one_array_with_itself() -> None:
 def test_native_parts_between_eager_ops_share_their_code() -> None:
     def function(x: Any, a: Any) -> Any:
         for _ in range(12):
-            x = np.linalg.solve(a, x + 1.0) * 0.5
+            x = np.linalg.pinv(x + a) * 0.5
         return x
 
-    args = np.ones(3), np.eye(3) + 0.1
+    args = np.eye(3), np.eye(3) + 0.1
     compiled = gt.jit(function)
     np.testing.assert_allclose(compiled(*args), function(*args), 1e-12)
     (form,) = compiled._forms

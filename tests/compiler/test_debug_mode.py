@@ -276,7 +276,7 @@ def test_derivatives_of_a_compiled_function_are_checked(wrong):
 
 def test_parts_around_an_eager_op_are_checked(wrong):
     def function(a, b):
-        return np.exp(np.linalg.solve(a * 2.0, np.exp(b)))
+        return np.exp(np.linalg.pinv(a * 2.0) @ np.exp(b))
 
     a, b = np.eye(2), np.ones(2)
     np.testing.assert_allclose(gt.jit(function, debug=True)(a, b), function(a, b))

@@ -133,17 +133,17 @@ def test_matrix_product():
 
 
 def test_eager_ops_have_a_reason_and_a_line():
-    def function(a, b):
-        return np.linalg.solve(a * 2.0, b) + 1.0
+    def function(a):
+        return np.linalg.pinv(a * 2.0) + 1.0
 
-    report = explained(function, np.eye(3), np.ones(3))
+    report = explained(function, np.eye(3))
     ((op, reason, line),) = report.eager
-    assert op == "solve"
-    assert reason == "solve has no native form"
+    assert op == "pinv"
+    assert reason == "pinv has no native form"
     assert line == f"{__file__}:{function.__code__.co_firstlineno + 1}"
     text = str(report)
-    assert text.index("part 1, native") < text.index("part 2, eager: solve")
-    assert text.index("part 2, eager: solve") < text.index("part 3, native")
+    assert text.index("part 1, native") < text.index("part 2, eager: pinv")
+    assert text.index("part 2, eager: pinv") < text.index("part 3, native")
 
 
 def test_a_dtype_without_native_code_is_the_reason():
@@ -187,7 +187,7 @@ def test_graph_is_the_optimised_one():
 
 
 def test_ir_and_assembly():
-    report = explained(lambda a, b: np.linalg.solve(a, b) * 2.0 + 1.0, np.eye(3), np.ones(3))
+    report = explained(lambda a: np.linalg.pinv(a + 1.0) * 2.0 + 1.0, np.eye(3))
     assert "assembly" not in vars(report)
     names = [kernel.name for kernel in report.kernels]
     for name in names:

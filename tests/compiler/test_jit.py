@@ -39,7 +39,7 @@ def with_buffer(x: Any) -> Any:
 
 def with_eager_part(x: Any) -> Any:
     gram = x.T @ x + np.eye(x.shape[1], dtype=x.dtype)
-    return np.sum(np.linalg.solve(gram, x.T) * 2.0, axis=1) + 1.0
+    return np.sum(np.linalg.pinv(gram) @ x.T * 2.0, axis=1) + 1.0
 
 
 PLAIN: dict[str, Callable[..., Any]] = {
@@ -53,7 +53,8 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "joined": lambda x: np.concatenate([x, x[:2] * 2, np.zeros((1, 7))]).var(axis=0),
     "product": lambda x: (x @ x.T) @ x + x @ V[:, None].astype(x.dtype),
     "buffer": with_buffer,
-    "solve": with_eager_part,
+    "pseudoinverse": with_eager_part,
+    "solve": lambda x: np.linalg.solve(x.T @ x + np.eye(x.shape[1], dtype=x.dtype), x.T),
     "constants only": lambda x: (np.ones(3), 2.5, 7, True, np.float32(1)),
     "nothing": lambda x: (),
     "shape": lambda x: x.shape[0] * np.ones(x.shape[1]) + x.ndim + len(x),

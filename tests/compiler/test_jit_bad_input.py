@@ -63,7 +63,7 @@ FUNCTIONS: dict[str, Function] = {
     "reduced": lambda x: (x.sum(axis=0), x.max(axis=1), np.mean(x)),
     "product": lambda x: x @ x.T,
     "returned": lambda x: (x, x.T),
-    "eager part": lambda x: np.linalg.solve(x.T @ x + np.eye(x.shape[1], dtype=x.dtype), x.T),
+    "eager part": lambda x: np.linalg.pinv(x.T @ x + np.eye(x.shape[1], dtype=x.dtype)) @ x.T,
 }
 
 

@@ -275,5 +275,3 @@ SINGULAR = [
 
 
 CASES = [*HERMITIAN, *SINGULAR]
-
-NOT_NATIVE = dict.fromkeys(("eigh", "eigvalsh", "svd", "svdvals"), "LAPACK does it")

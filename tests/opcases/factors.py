@@ -154,7 +154,4 @@ FACTORS = [
 
 CASES = FACTORS
 
-NOT_NATIVE = {
-    **dict.fromkeys(("qr", "qr_pivots", "lu_factor", "independent_columns"), "LAPACK does it"),
-    "lu_order": "swaps rows one after the other",
-}
+NOT_NATIVE = {"qr_pivots": "LAPACK does it"}

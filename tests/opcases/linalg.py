@@ -163,5 +163,3 @@ def torch_cholesky(torch: Any, x: Any, upper: bool = False) -> Any:
 
 
 CASES = with_torch({"cholesky": torch_cholesky}, [*INVERSE, *DETERMINANT, *CHOLESKY])
-
-NOT_NATIVE = dict.fromkeys(("inv", "cofactors", "det", "slogdet", "cholesky"), "LAPACK does it")

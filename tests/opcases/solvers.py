@@ -272,7 +272,3 @@ def torch_lu_solve(torch: Any, factors: Any, b: Any, trans: int = 0) -> Any:
 TORCH = {"factored": torch_factored, "lu_solve": torch_lu_solve}
 
 CASES = with_torch(TORCH, [*SOLVE, *STRUCTURED, *TRIANGULAR, *FACTORED])
-
-NOT_NATIVE = dict.fromkeys(
-    ("solve", "solve_again", "solve_triangular", "mirrored"), "LAPACK does it"
-)

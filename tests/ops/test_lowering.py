@@ -19,6 +19,7 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.lowering import (
     Composite,
     Elements,
+    Matrices,
     Pointwise,
     Reduction,
     Scan,
@@ -125,12 +126,30 @@ def assert_equal(op: Op, got: Any, expected: Any, operands: Any) -> None:
     sums = isinstance(op.lower, Composite | Reduction) or op.name in ("matmul", "recurrence")
     if expected.dtype.kind not in ("fc" if sums else "f"):
         np.testing.assert_array_equal(got, expected)
+    elif isinstance(op.lower, Matrices):
+        far = beyond_matrices(got, expected, operands)
+        assert not far.any(), f"{op.name}: got {got}, expected {expected}"
     elif sums:
         eps = 32 * np.finfo(expected.dtype).eps
         np.testing.assert_allclose(got, expected, rtol=eps, atol=eps)
     else:
         far = beyond(op, got, expected, operands)
         assert not far.any(), f"{op.name}: got {got[far]}, expected {expected[far]}"
+
+
+def beyond_matrices(got: Any, expected: Any, operands: Any) -> Any:
+    """Where two results of ops on matrices differ by more than the condition explains."""
+    shapes = [x.shape for x in operands if x.ndim > 1 and x.shape[-1] == x.shape[-2]]
+    squares = [x for x in operands if x.ndim > 1 and x.shape[-1] == x.shape[-2]]
+    condition = max((np.linalg.cond(x).max() for x in squares), default=1.0)
+    size = max(np.abs(expected[np.isfinite(expected)]).max(initial=0), 1e-300)
+    if not condition < 1e8:  # as large as a product of its elements
+        condition = 1.0
+        size = max(size, *(np.abs(x).max() ** x.shape[-1] for x in squares))
+    bound = 16 * max(shapes[0] if shapes else (1,)) * np.finfo(expected.dtype).eps * condition
+    with np.errstate(all="ignore"):
+        far = np.asarray(np.abs(got - expected) > bound * size)
+    return far | (np.isfinite(got) != np.isfinite(expected))
 
 
 def beyond(op: Op, got: Any, expected: Any, operands: Any) -> Any:
@@ -159,7 +178,11 @@ def may_lack_code(op: Op, operands: Any, params: dict[str, Any]) -> bool:
     avals = [aval_of(x) for x in operands]
     if op.name in ("concatenate", "stack"):
         return len(operands) > 32
-    if op.infer(*avals, **params).dtype not in NATIVE or any(0 in aval.shape for aval in avals):
+    if isinstance(op.lower, Matrices) and not op.lower.fits(*avals, **params):
+        return True
+    out = op.infer(*avals, **params)
+    first = out if isinstance(out, Aval) else out[0]
+    if first.dtype not in NATIVE or any(0 in aval.shape for aval in avals):
         return True
     if op.name == "where":  # a negative number beside unsigned ones
         return avals[1].weak or avals[2].weak
@@ -185,6 +208,8 @@ def test_lowering_equals_forward(ops: list[Op], calls: Calls) -> None:
 
 
 def check_lowering(op: Op, samples: list[Sample]) -> None:
+    if isinstance(op.lower, Matrices) and op.lower.small is None:
+        return  # nothing but calls of LAPACK: see test_library_calls.py
     checked = 0
     for sample in samples:
         try:
@@ -200,7 +225,7 @@ def check_lowering(op: Op, samples: list[Sample]) -> None:
     assert checked
 
 
-@of_form(Pointwise, Elements, Reduction, Scan, Scatter, Composite)
+@of_form(Pointwise, Elements, Reduction, Scan, Scatter, Composite, Matrices)
 def test_dtypes_that_are_not_native_are_refused(ops: list[Op], calls: Calls) -> None:
     for op in ops:
         for sample in calls[op.name]:

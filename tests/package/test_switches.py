@@ -41,6 +41,7 @@ def run():
     f = jit(lambda x, y: np.exp(x - y) + 1.0)
     loop = jit(lambda v, a: gt.fori_loop(0, 5, lambda i, s: np.sin(s) * a + i, v))
     product = jit(lambda a, b: np.tanh(a @ b) + 1.0)
+    solve = jit(lambda a, b: np.linalg.solve(a, b))
     results = {
         "kernels": gt.grad(lambda x: np.sum(np.tanh(x) * x))(x),
         "copies": copied(x.T),
@@ -50,6 +51,7 @@ def run():
         "lapack": gt.grad(lambda A: np.sum(np.linalg.inv(A) ** 2))(M),
         "loops": loop(x[0], 0.5),
         "registers": loop(x[0, :3], 0.5),
+        "linalg": solve(M[:20, :20], M[:20, 0]) + np.sum(solve(M[:2, :2], M[:2, 0])),
     }
     used = {
         "kernels": INSTALLED.kernels is not None,
@@ -60,6 +62,7 @@ def run():
         "lapack": lapack.numpy_routine("getrf", np.float64) is not None,
         "loops": not loop.explain(x[0], 0.5).eager,
         "registers": "carrying" in str(loop.explain(x[0, :3], 0.5)),
+        "linalg": all(not solve.explain(M[:n, :n], M[:n, 0]).eager for n in (2, 20)),
     }
     some = {name: np.ravel(result)[::97].tolist() for name, result in results.items()}
     return {"used": used, "results": some}
@@ -74,7 +77,7 @@ for setting in sys.argv[1:]:
 """
 
 # What does the same in another way rounds in another way.
-ROUNDED = {"kernels": 1e-13, "products": 1e-12, "lapack": 1e-11, "loops": 1e-13}
+ROUNDED = {"kernels": 1e-13, "products": 1e-12, "lapack": 1e-11, "linalg": 1e-11, "loops": 1e-13}
 # Copies are part of what computes on large arrays, and numbers in registers of native loops.
 INSIDE = {"kernels": {"copies"}, "loops": {"registers"}}
 

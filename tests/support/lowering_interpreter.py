@@ -22,6 +22,7 @@ from gradtape.core.lowering import (
     Contraction,
     Elements,
     Lowering,
+    Matrices,
     Pointwise,
     Reduction,
     Relabel,
@@ -32,6 +33,7 @@ from gradtape.core.op import Op
 from gradtape.core.scalar import Scalar
 from gradtape.core.state import Proceed
 from gradtape.core.tensor import Tensor, innermost
+from gradtape.errors import UnsupportedError
 from gradtape.ops.special.bessel_fixed import i2, i2e
 from gradtape.ops.special.stirling import real_polygamma
 
@@ -248,6 +250,54 @@ def _scatter(form: Scatter, operands: Any, params: Any, out: Aval) -> Any:
     return result
 
 
+class _Site:
+    """Where an op on matrices is lowered."""
+
+    def __init__(self, avals: Any) -> None:
+        self.avals = avals
+
+    def check(
+        self, value: Scalar, holds: Scalar, error: type, message: str, given: Any = 0
+    ) -> Scalar:
+        return scalar.check(value, holds, (error, message), given)
+
+
+def _matrices(form: Matrices, operands: Any, params: Any, outs: list[Aval]) -> list[Any]:
+    avals = [Operand(value).aval for value in operands]
+    nothing = 0 in avals[-1].shape or 0 in outs[0].shape
+    if nothing or not form.fits(*avals, **params):
+        raise UnsupportedError("these matrices are too large, or empty")
+    stack = np.broadcast_shapes(*(aval.shape[: -form.axes] for aval in avals))
+
+    def nested(array: Any, axes: int) -> Any:
+        if axes:
+            return [nested(part, axes - 1) for part in np.moveaxis(array, -axes, 0)]
+        whole = np.broadcast_to(array.astype(outs[0].dtype), stack)
+        return Scalar("argument", (), outs[0].dtype, extra=whole)
+
+    made = form.small(_Site(avals), *(nested(array, form.axes) for array in operands), **params)
+    results = [made] if len(outs) == 1 else made
+    return [_of_lists(*pair, stack) for pair in zip(results, outs, strict=True)]
+
+
+def _of_lists(result: Any, out: Aval, stack: tuple[int, ...]) -> Any:
+    """Nested lists of expressions as an array; of a larger stack than its own, the first parts."""
+    if not all(out.shape):
+        return np.empty(out.shape, out.dtype)
+
+    def values(part: Any) -> Any:
+        if isinstance(part, Scalar):
+            return np.broadcast_to(evaluate(scalar.convert(part, out.dtype)), stack)
+        return np.stack([values(each) for each in part], axis=len(stack))
+
+    whole = values(result)
+    own = out.shape[: len(out.shape) - (whole.ndim - len(stack))]
+    first = (0,) * (len(stack) - len(own)) + tuple(
+        slice(None) if n == m else slice(1) for n, m in zip(own[::-1], stack[::-1], strict=False)
+    )[::-1]
+    return whole[first]
+
+
 def _point(shape: tuple[int, ...]) -> tuple[Scalar, ...]:
     grid = np.indices(shape, np.int64)
     return tuple(Scalar("axis", (), promotion.INT64, extra=places) for places in grid)
@@ -279,6 +329,9 @@ def interpret(op: Op, operands: Any, params: Any, *, known: bool = True) -> Any:
             value = np.array(operands[0]).reshape(out.shape)
         elif isinstance(form, Contraction):
             value = np.matmul(*(x.astype(out.dtype) for x in operands))
+        elif isinstance(form, Matrices):
+            found = _matrices(form, operands, params, [out] if op.outputs == 1 else list(out))
+            value = found[0] if op.outputs == 1 else found
         else:
             assert isinstance(form, Composite)
             with gt.using_mode(_Interpret()):

@@ -13,6 +13,7 @@ from gradtape.core.lowering import (
     Composite,
     Contraction,
     Elements,
+    Matrices,
     Pointwise,
     Reduction,
     Relabel,
@@ -34,8 +35,13 @@ _CHEAP = frozenset(
 _ELEMENTARY = 20
 
 
-def obstacle(node: Node) -> str | None:
-    """The reason why a node has no native code and runs its eager kernel; None if it has."""
+def obstacle(node: Node, *, settling: bool = False) -> str | None:
+    """The reason why a node has no native code and runs its eager kernel; None if it has.
+
+    Args:
+        node: The node.
+        settling: Whether no other program can take over from the one it is in.
+    """
     lowering = node.op.lower
     if lowering is None or isinstance(lowering, Composite):
         return f"{node.op.name} has no native form"
@@ -45,6 +51,8 @@ def obstacle(node: Node) -> str | None:
     try:
         if isinstance(lowering, Contraction):
             return _contraction_obstacle(node)
+        if isinstance(lowering, Matrices):
+            return _matrices_obstacle(node, lowering, settling)
         if isinstance(lowering, Pointwise | Elements):
             sample(node)
         if isinstance(lowering, Scatter):
@@ -60,6 +68,28 @@ def _contraction_obstacle(node: Node) -> str | None:
     if len(dtypes) > 1 or next(iter(dtypes)).kind != "f":
         return "matrix products of integers or mixed dtypes"
     return None if config.uses("products") else "matrix products are switched off"
+
+
+def _matrices_obstacle(node: Node, lowering: Matrices, settling: bool) -> str | None:
+    if 0 in node.operands[-1].shape or 0 in node.outputs[0].shape:
+        return f"{node.op.name} of nothing"
+    if not config.uses("linalg"):
+        return "native linear algebra is switched off"
+    if fits_registers(node):
+        return None
+    if lowering.hopeful and settling:
+        return f"{node.op.name} has repeated values, or is checked"
+    avals = [operand.aval for operand in node.operands]
+    real = node.outputs[0].dtype.kind == "f"
+    if real and lowering.takes is not None and lowering.takes(*avals, **node.params):
+        return None
+    return f"{node.op.name} has no native form for these matrices"
+
+
+def fits_registers(node: Node) -> bool:
+    """Whether the matrices of a node that is lowered by `Matrices` are small."""
+    assert isinstance(node.op.lower, Matrices)
+    return node.op.lower.fits(*(operand.aval for operand in node.operands), **node.params)
 
 
 class Sample(NamedTuple):

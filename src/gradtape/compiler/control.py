@@ -9,16 +9,21 @@ from gradtape.compiler import classify
 from gradtape.graph.ir import Graph, Node
 
 
-def obstacle(node: Node) -> str | None:
-    """The reason why a node has no native code and runs its eager kernel; None if it has."""
-    reason = classify.obstacle(node)
+def obstacle(node: Node, *, settling: bool = False) -> str | None:
+    """The reason why a node has no native code and runs its eager kernel; None if it has.
+
+    Args:
+        node: The node.
+        settling: Whether no other program can take over from the one it is in.
+    """
+    reason = classify.obstacle(node, settling=settling)
     if reason is not None or node.op.kind != "control":
         return reason
     if not config.uses("loops"):
         return "native loops are switched off"
     for graph in graphs_of(node):
         for inner in graph.nodes:
-            reason = obstacle(inner)
+            reason = obstacle(inner, settling=settling)
             if reason is not None:
                 return f"{node.op.name}: {reason}"
     return None

@@ -27,8 +27,8 @@ from gradtape.compiler.plan import plan_of
 from gradtape.compiler.program import NativeFunction, Program, evaluated
 from gradtape.compiler.target import Code, Target
 from gradtape.core.evaluate import evaluate
-from gradtape.core.lowering import Contraction, Elements, Pointwise, Reduction
-from gradtape.errors import GradtapeError
+from gradtape.core.lowering import Contraction, Elements, Matrices, Pointwise, Reduction
+from gradtape.errors import GradtapeError, LinAlgError
 from gradtape.graph.ir import Graph, Node, Value, value_of
 from gradtape.graph.show import show
 from gradtape.graph.trace import Trace
@@ -312,6 +312,9 @@ def _disturbed(
     own = {value for node in nodes for value in node.outputs}
     found = {value: array for value, array in values.items() if value not in own}
     for node in nodes:
+        if isinstance(node.op.lower, Matrices):
+            found.update(_disturbed_matrices(node, found, rng, sign))
+            continue
         results = evaluated(node, found)
         value = node.outputs[0]
         if value.dtype.kind == "f":
@@ -325,6 +328,28 @@ def _disturbed(
                     results[value] = (results[value] + parts * amount).astype(value.dtype)
         found.update(results)
     return found
+
+
+def _disturbed_matrices(
+    node: Node, values: Arrays, rng: np.random.Generator | None, sign: float
+) -> Arrays:
+    """The results of an op on matrices from disturbed operands: errors grow with the condition."""
+    if rng is None:
+        return evaluated(node, values)
+    near = dict(values)
+    for operand in node.operands:
+        if isinstance(operand, Value) and operand.dtype.kind == "f":
+            parts = (
+                sign * rng.uniform(0.25, 1.0, operand.shape) * rng.choice([-1, 1], operand.shape)
+            )
+            eps = float(np.finfo(operand.dtype).eps)
+            with np.errstate(all="ignore"):
+                moved = values[operand] * (1 + _DISTURBANCE * eps * parts)
+            near[operand] = moved.astype(operand.dtype)
+    try:
+        return evaluated(node, near)
+    except LinAlgError:  # on the edge of being singular
+        return evaluated(node, values)
 
 
 def _wide(node: Node, values: Arrays, result: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.compiler.classify import cost
+from gradtape.compiler.classify import cost, fits_registers
 from gradtape.compiler.element_expressions import Puller, decided
 from gradtape.compiler.kernel import (
     Axis,
@@ -29,10 +29,12 @@ from gradtape.compiler.kernel import (
     walk,
 )
 from gradtape.compiler.linear_forms import as_linear
+from gradtape.compiler.matrix_kernels import matrix_elements
 from gradtape.core.lazy import lazy
 from gradtape.core.lowering import (
     Contraction,
     Elements,
+    Matrices,
     Pointwise,
     Reduction,
     Relabel,
@@ -524,6 +526,9 @@ class _Builder:
         if node.op.kind == "control":
             build_control(self, node)
             return
+        if isinstance(node.op.lower, Matrices):
+            self._matrices(node, node.op.lower)
+            return
         lowering, (out,) = node.op.lower, node.outputs
         count = math.prod(out.shape)
         self.check_size(count)
@@ -582,6 +587,28 @@ class _Builder:
             made.append(total)
         return made
 
+    def _matrices(self, node: Node, lowering: Matrices) -> None:
+        """Results of an op on small matrices, one matrix of a stack after the other."""
+        if not fits_registers(node):
+            raise TooLargeError
+        given = [np.array(self.elements(x), dtype=object).reshape(x.shape) for x in node.operands]
+        stacks = [array.shape[: array.ndim - lowering.axes] for array in given]
+        made: list[dict[tuple[int, ...], Any]] = [{} for _ in node.outputs]
+        for index in np.ndindex(*np.broadcast_shapes(*stacks)):
+            pairs = zip(given, stacks, strict=True)
+            matrices = [array[_within(index, stack)].tolist() for array, stack in pairs]
+            # A matrix with so many elements takes about that many instructions to the power 3/2.
+            self.spend(sum(array.size for array in given) ** 1.5)
+            results = matrix_elements(node, matrices.__getitem__)
+            for found, result in zip(made, results, strict=True):
+                found[index] = np.array(result, dtype=object)
+        for value, found in zip(node.outputs, made, strict=True):
+            axes = next(iter(found.values())).ndim
+            stack = value.shape[: len(value.shape) - axes]
+            parts = {_within(index, stack): part for index, part in found.items()}
+            elements = [x for at in np.ndindex(*stack) for x in parts[at].reshape(-1)]
+            self.define(value, [_as(element, value) for element in elements])
+
     def _cumulated(self, node: Node, lowering: Cumulation) -> list[Scalar]:
         out = node.outputs[0]
         along, combine = node.params["axis"], _COMBINE[lowering.combine]
@@ -637,6 +664,12 @@ class _Builder:
             for n, old in enumerate(made):
                 made[n] = where(number == n, old + new if lowering.adds else new, old)
         return made
+
+
+def _within(index: tuple[int, ...], stack: tuple[int, ...]) -> tuple[int, ...]:
+    """The index into a stack that is broadcast to a larger one."""
+    own = index[len(index) - len(stack) :]
+    return tuple(0 if size == 1 else i for i, size in zip(own, stack, strict=True))
 
 
 def _point(index: Sequence[int]) -> tuple[Scalar, ...]:

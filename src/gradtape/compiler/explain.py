@@ -19,6 +19,7 @@ from gradtape.compiler.element_listing import element_listing
 from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.fuse import Group
 from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, parts_of
+from gradtape.compiler.library_call import LibraryCall
 from gradtape.compiler.listing import listing
 from gradtape.compiler.plan import Step
 from gradtape.compiler.product import Product
@@ -47,14 +48,14 @@ class EagerOp(NamedTuple):
 
 
 class KernelReport(NamedTuple):
-    """One step of a native part: a loop nest, or a matrix product.
+    """One step of a native part: a loop nest, a matrix product, or calls of LAPACK.
 
     Attributes:
         name: Its name.
         ops: The names of the ops that are computed in it, in order.
         lines: The lines of the user's code they are from, without repetition.
-        listing: The loop nest as text; "" for a matrix product.
-        lanes: The number of elements done at once; 1 without vectors, 0 for a matrix product.
+        listing: The loop nest as text; "" for other steps.
+        lanes: The number of elements done at once; 1 without vectors, 0 for other steps.
         parts: The number of parts it is divided into for threads; 0 for a matrix product, which
             divides itself.
         bytes_read: Sizes of the arrays it reads, each once.
@@ -63,7 +64,8 @@ class KernelReport(NamedTuple):
         nanoseconds: A rough time on one core.
         cuts: The ops next to it that are not in it, and why.
         function: The name of the function of a loop nest in the IR. Loop nests that differ only in
-            arrays and numbers share one, named after the first of them. "" for a matrix product.
+            arrays and numbers share one, named after the first of them. "" for other steps.
+        calls_library: Whether it calls LAPACK.
     """
 
     name: str
@@ -78,6 +80,7 @@ class KernelReport(NamedTuple):
     nanoseconds: float
     cuts: tuple[str, ...]
     function: str
+    calls_library: bool = False
 
     def __str__(self) -> str:
         how = [] if not self.listing else [_plural(self.lanes, "lane"), _plural(self.parts, "part")]
@@ -212,7 +215,7 @@ def _reports(code: Code) -> Iterator[KernelReport]:
                 step.name,
                 _ops(step, ops, first),
                 lines,
-                "" if isinstance(step, Product) else _listing(step),
+                _listing(step),
                 lanes,
                 parts,
                 *_traffic(step),
@@ -220,6 +223,7 @@ def _reports(code: Code) -> Iterator[KernelReport]:
                 time,
                 _cuts(group) if first else (),
                 function,
+                isinstance(step, LibraryCall),
             )
 
 
@@ -230,7 +234,9 @@ def _ops(step: Step, ops: tuple[str, ...], first: bool) -> tuple[str, ...]:
     return ops if first else () if isinstance(step, Product) else step.ops
 
 
-def _listing(step: Kernel | ElementProgram | ArrayLoop) -> str:
+def _listing(step: Step) -> str:
+    if isinstance(step, Product | LibraryCall):
+        return ""
     if isinstance(step, ArrayLoop):
         return "\n".join(_loop_lines(step))
     return listing(step) if isinstance(step, Kernel) else element_listing(step)
@@ -243,8 +249,7 @@ def _loop_lines(loop: ArrayLoop) -> Iterator[str]:
     for plan in loop.plans:
         yield f"    {plan.graph.name}:"
         for step in plan.steps:
-            text = step.name if isinstance(step, Product) else _listing(step)
-            yield textwrap.indent(text, " " * 8)
+            yield textwrap.indent(_listing(step) or step.name, " " * 8)
 
 
 def _cuts(group: Group) -> tuple[str, ...]:
@@ -257,6 +262,8 @@ def _cuts(group: Group) -> tuple[str, ...]:
 
 def _traffic(step: Step) -> tuple[int, int]:
     """The bytes that a step reads and writes, each array once."""
+    if isinstance(step, LibraryCall):
+        return _size(step.buffers), _size(step.buffers)
     if isinstance(step, Product):
         return sum(b.nbytes for b in step.buffers if b is not step.c), step.c.nbytes
     if isinstance(step, ElementProgram | ArrayLoop):
@@ -272,7 +279,7 @@ def _size(buffers: Iterable[Buffer]) -> int:
 
 
 def _flops(step: Step) -> int:
-    if isinstance(step, Product):
+    if isinstance(step, Product | LibraryCall):
         return step.flops
     if isinstance(step, ElementProgram):
         return cost_of(step.expressions) * step.longest
@@ -319,9 +326,11 @@ def _counted(names: Sequence[str]) -> list[str]:
 
 def _kinds(kernels: Sequence[KernelReport]) -> str:
     loops = sum(bool(kernel.listing) for kernel in kernels)
-    products = len(kernels) - loops
-    found = [_plural(loops, "loop nest")] if loops or not products else []
-    return ", ".join(found + ([_plural(products, "matrix product")] if products else []))
+    calls = sum(kernel.calls_library for kernel in kernels)
+    products = len(kernels) - loops - calls
+    counts = {"loop nest": loops, "matrix product": products, "LAPACK call": calls}
+    found = [_plural(count, what) for what, count in counts.items() if count]
+    return ", ".join(found) or _plural(0, "loop nest")
 
 
 def _plural(count: int, what: str) -> str:

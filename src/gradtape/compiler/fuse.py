@@ -240,8 +240,9 @@ class Fusion:
         stored |= {output for output in self.graph.outputs if isinstance(output, Value)}
         for group in self.groups:
             stored |= {v for v in group.reads if self._group_of.get(v) is not group}
-            if group.opaque is not None:
-                stored |= set(group.opaque.outputs)
+            opaque = group.opaque
+            if opaque is not None and (len(opaque.outputs) == 1 or opaque.op.kind == "control"):
+                stored |= set(opaque.outputs)
         return stored
 
 

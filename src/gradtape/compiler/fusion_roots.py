@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from gradtape.compiler.classify import cost, is_inlinable
+from gradtape.compiler.classify import cost, fits_registers, is_inlinable
 from gradtape.compiler.element_expressions import reshaped_index
 from gradtape.compiler.kernel import Axis, affine
 from gradtape.core.lowering import (
     Contraction,
     Elements,
+    Matrices,
     Pointwise,
     Reduction,
     Relabel,
@@ -33,6 +34,8 @@ _DEAR = 8
 # Nor are expressions with more parts, whatever their cost: they are built again each time they are
 # pulled, and one that is read twice at every step of a chain would double with each step.
 _LARGEST = 64
+# The most instructions for all elements of a small matrix that are computed where it is read.
+_LONG = 128
 # Chains longer than this are cut: their expressions would be too deep.
 _DEEPEST = 60
 
@@ -58,6 +61,10 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
             if isinstance(node.op.lower, Scatter):
                 # Its loop is not vectorized.
                 roots.update(v for v in inlined if costs[v] > _DEAR)
+            if isinstance(node.op.lower, Matrices) and fits_registers(node):
+                # Its loop has the code of each element of a matrix.
+                axes = -node.op.lower.axes
+                roots.update(v for v in inlined if costs[v] * math.prod(v.shape[axes:]) > _LONG)
             continue
         if node.op is equal_op:
             roots.update(v for v in inlined if _has_extreme(v, users))
@@ -96,7 +103,7 @@ def _repeats(node: Node) -> bool:
 def operands_in_memory(node: Node) -> list[Value]:
     """The values whose arrays an opaque node reads: a matrix product does its own transposing."""
     values = [operand for operand in node.operands if isinstance(operand, Value)]
-    if isinstance(node.op.lower, Scan | Scatter):
+    if isinstance(node.op.lower, Scan | Scatter | Matrices):
         return []  # pulled into its loops
     if isinstance(node.op.lower, Contraction):
         return [source_of_matrix(value).value for value in values]

@@ -1,33 +1,37 @@
 """From a graph to a plan: steps in order, and their memory, for no particular machine.
 
-A step is a loop nest (`Kernel`), a matrix product (`Product`), or a loop or branch: of small arrays
-(`ElementProgram`) or of any (`ArrayLoop`). A target compiles and runs plans
-(`compiler.target`). It may replace steps by others that suit its machine; the memory is then laid
-out for those.
+A step is a loop nest (`Kernel`), a matrix product (`Product`), calls of LAPACK (`LibraryCall`), or
+a loop or branch of the user's: of small arrays (`ElementProgram`) or of any (`ArrayLoop`). A target
+compiles and runs plans (`compiler.target`). It may replace steps by others that suit its machine;
+the memory is then laid out for those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gradtape import config
 from gradtape.compiler.array_loop import ArrayLoop, array_loop
 from gradtape.compiler.build import build
+from gradtape.compiler.classify import fits_registers
 from gradtape.compiler.element_program import ElementProgram, element_program
 from gradtape.compiler.fuse import Fusion, Group
 from gradtape.compiler.fusion_roots import source_of_matrix
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
+from gradtape.compiler.library_call import LibraryCall
+from gradtape.compiler.library_steps import library_steps
+from gradtape.compiler.matrix_kernels import matrix_kernels
 from gradtape.compiler.memory import Arena
 from gradtape.compiler.product import Product, product_of
 from gradtape.compiler.serial_kernels import serial_kernels
 from gradtape.core.lazy import lazy
-from gradtape.core.lowering import Contraction
+from gradtape.core.lowering import Contraction, Matrices
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value
 from gradtape.ops.cast import copy_op
 from gradtape.ops.shape import broadcast_op
 
-Step = Kernel | Product | ElementProgram | ArrayLoop
+Step = Kernel | Product | LibraryCall | ElementProgram | ArrayLoop
 
 
 @dataclass(eq=False, repr=False)
@@ -115,13 +119,13 @@ def plan_of(graph: Graph, name: str = "run") -> Plan:
     )
 
 
-def _failures(step: Step) -> list[Failure]:
+def _failures(step: Step) -> Iterable[Failure]:
     """The conditions that a step checks."""
     if isinstance(step, Product):
-        return []
-    if isinstance(step, ArrayLoop):
+        return ()
+    if isinstance(step, ArrayLoop | LibraryCall):
         return step.failures
-    return [part.extra for part in step.expressions if part.name == "check"]
+    return (part.extra for part in step.expressions if part.name == "check")
 
 
 def _with_own_outputs(graph: Graph) -> Graph:
@@ -166,6 +170,9 @@ def _steps(group: Group, buffers: dict[Value, Buffer], name: str) -> tuple[Step,
         return (program or array_loop(group.opaque, buffers, name, plan_of),)
     if isinstance(group.opaque.op.lower, Contraction):
         return (_product(group.opaque, buffers),)
+    if isinstance(group.opaque.op.lower, Matrices):
+        make = matrix_kernels if fits_registers(group.opaque) else library_steps
+        return tuple(make(group.opaque, buffers, name))
     return tuple(serial_kernels(group.opaque, buffers, name))
 
 

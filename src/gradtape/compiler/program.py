@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -75,7 +76,7 @@ class Program:
         self._instead: Program | None = None
         self.graph = optimized(graph, debug=debug, settling=settling or debug)
         _check_sizes(self.graph)
-        parts = partition(self.graph, obstacle)
+        parts = partition(self.graph, functools.partial(obstacle, settling=settling or debug))
         self.steps: list[NativeFunction | EagerPart] = [
             NativeFunction(part, self.target) if isinstance(part, NativePart) else part
             for part in parts

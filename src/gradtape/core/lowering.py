@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from gradtape.core.aval import Aval
 from gradtape.core.scalar import Scalar
+from gradtape.errors import GradtapeError
 
 
 class Reader(Protocol):
@@ -162,6 +165,161 @@ class Contraction(Lowering):
     """A matrix product."""
 
     __slots__ = ()
+
+
+class Site(Protocol):
+    """The place where an op of `Matrices` is lowered: its operands, and how it reports failures."""
+
+    avals: Sequence[Aval]
+
+    def check(
+        self,
+        value: Scalar,
+        holds: Scalar,
+        error: type[GradtapeError],
+        message: str,
+        given: Scalar | int = 0,
+    ) -> Scalar:
+        """The value where a condition holds; elsewhere it is 0, and the call raises.
+
+        Args:
+            value: The value to use from here on.
+            holds: The condition.
+            error: The class of the error otherwise.
+            message: Of the error: `op: got …; problem; remedy`.
+            given: The integer to put in the message for `{}`.
+        """
+        ...
+
+
+class Memory(Protocol):
+    """Matrices in memory, one for each of a stack; called with an index, it reads an element."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __call__(self, *index: Any) -> Scalar:
+        """An element of the matrix at hand."""
+        ...
+
+
+class LibrarySite(Protocol):
+    """The place where an op of `Matrices` becomes calls of a library, in the order of its methods.
+
+    Attributes:
+        avals: The operands.
+        results: The results.
+        dtype: The dtype of the first result.
+    """
+
+    avals: Sequence[Aval]
+    results: Sequence[Aval]
+    dtype: np.dtype[Any]
+
+    def fill(
+        self, shape: tuple[int, ...], element: Callable[..., Scalar], dtype: np.dtype[Any]
+    ) -> Memory:
+        """New matrices with the elements `element(*index)`."""
+        ...
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Memory:
+        """New matrices for a routine to write to."""
+        ...
+
+    def work(self, size: int, dtype: np.dtype[Any]) -> Memory:
+        """Working memory, which all matrices of a stack share."""
+        ...
+
+    def call(
+        self,
+        routine: Any,
+        *args: str | int | Memory,
+        flops: int,
+        failure: tuple[type[GradtapeError], str] | None = None,
+        settles: bool = False,
+    ) -> None:
+        """Call a routine of LAPACK for each matrix.
+
+        Args:
+            routine: Its symbol and address.
+            *args: Its arguments, without the status.
+            flops: The rough number of multiplications and additions.
+            failure: The error if the status is above 0, and the message, in which `{}` stands for
+                the status less 1.
+            settles: Whether another program takes over the call if the status is not 0.
+        """
+        ...
+
+    def watch(self, value: Scalar) -> Scalar:
+        """The value; if any element is not finite, another program takes over the call.
+
+        That program computes the op by its eager forward.
+        """
+        ...
+
+    def result(self, number: int, element: Callable[..., Scalar]) -> None:
+        """Store a result with the elements `element(*index)`."""
+        ...
+
+    def combined(
+        self,
+        count: int,
+        terms: Sequence[tuple[str, Callable[[Scalar], Scalar]]],
+        results: Callable[..., Sequence[Scalar]],
+        dtype: np.dtype[Any],
+    ) -> None:
+        """Store results that are numbers: `results` of the combined terms.
+
+        Args:
+            count: How many terms are combined.
+            terms: How they are combined, as in `Reduction`, and `term(k)` for the k-th one.
+            results: Gives the results, from what was combined.
+            dtype: The dtype it is combined in.
+        """
+        ...
+
+
+class Matrices(Lowering):
+    """An op on stacks of matrices. Small ones are computed in registers, all elements at once.
+
+    For each matrix of a stack, `small(site, *matrices, **params)` gives nested lists of expressions
+    for the results, from nested lists of the elements of its operands. The axes of the stack are
+    the first ones, and broadcast. Elements are in the dtype of the first result.
+
+    Attributes:
+        small: One result, or a sequence of several; None if no matrices are done so.
+        fits: `fits(*avals, **params)` says whether the matrices are so small: the code is as long
+            as the number of operations.
+        axes: How many axes of an operand belong to a matrix.
+        library: `library(site, *operands, **params)` computes matrices that do not fit, by calls of
+            a library; None if there is no such way. Operands are readers of the matrix at hand.
+        takes: `takes(*avals, **params)` says whether the library does these.
+        hopeful: Whether the library leaves some matrices to the eager forward: it is then used in
+            programs that another one may take over from.
+        columns: Whether columns of the first result come from those of the last operand, one by
+            one, and other results not from that operand: there may be any number of columns.
+    """
+
+    __slots__ = ("axes", "columns", "fits", "hopeful", "library", "small", "takes")
+
+    def __init__(
+        self,
+        small: Callable[..., Any] | None = None,
+        *,
+        fits: Callable[..., bool] = lambda *_avals, **_params: False,
+        axes: int = 2,
+        columns: bool = False,
+        library: Callable[..., None] | None = None,
+        takes: Callable[..., bool] | None = None,
+        hopeful: bool = False,
+    ) -> None:
+        self.small = small
+        self.fits = fits
+        self.axes = axes
+        self.columns = columns
+        self.library = library
+        self.takes = takes
+        self.hopeful = hopeful
 
 
 class Composite(Lowering):

@@ -128,7 +128,7 @@ def test_small_and_large_matrices(size: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_without_numpys_library(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lapack, "_library", lambda: None)
+    monkeypatch.setattr(lapack, "numpy_library", lambda: None)
     assert lapack.numpy_routine("trtrs", dtype) is None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape.compiler.array_loop import ArrayLoop
 from gradtape.compiler.cpu.gemm.gemm import gemms_of
 from gradtape.compiler.cpu.kernel_families import Pattern, families
+from gradtape.compiler.cpu.library_calls import write_library_call
 from gradtape.compiler.cpu.llvm.builder import Module
 from gradtape.compiler.cpu.llvm.element_code import ElementCode
 from gradtape.compiler.cpu.llvm.link import Cpu
@@ -20,6 +21,7 @@ from gradtape.compiler.cpu.routine import FIRST_FAILURE, KernelCall, Routine, wr
 from gradtape.compiler.cpu.schedule import Schedule, divided, scheduled, scheduled_elements
 from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
+from gradtape.compiler.library_call import LibraryCall
 from gradtape.compiler.plan import Plan, Step
 
 
@@ -42,9 +44,25 @@ class Printed(NamedTuple):
         return f"{self.plan.name}_wrong" if self.plan.failures else None
 
     @property
+    def routines(self) -> dict[str, int]:
+        """The addresses of routines of libraries, by their symbols."""
+        return _routines(self.plan)
+
+    @property
     def exports(self) -> list[str]:
         """The symbols that are used from outside."""
         return [name for name in (self.plan.name, self.culprit) if name is not None]
+
+
+def _routines(plan: Plan) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for step in plan.steps:
+        if isinstance(step, LibraryCall):
+            found |= {call.symbol: call.address for call in step.calls}
+        elif isinstance(step, ArrayLoop):
+            for inner in step.plans:
+                found |= _routines(inner)
+    return found
 
 
 def print_plan(plan: Plan, module: Module, cpu: Cpu) -> Printed:
@@ -55,6 +73,9 @@ def print_plan(plan: Plan, module: Module, cpu: Cpu) -> Printed:
     schedules = {
         step: scheduled(step, cpu.vector_bytes) for step in plan.steps if isinstance(step, Kernel)
     }
+    for step in plan.steps:
+        if isinstance(step, LibraryCall):
+            write_library_call(module, step, codes)
     calls = _write_kernels(module, schedules, slots, codes)
     table = Parameters(slots, len(slots), codes)
     for step in plan.steps:
@@ -76,7 +97,7 @@ def _for_cpu(step: Step, cpu: Cpu) -> Sequence[Step]:
     """A step as the CPU runs it: long reductions in two, products with memory for partial sums."""
     if isinstance(step, Kernel):
         return divided(step)
-    if isinstance(step, ElementProgram | ArrayLoop):
+    if isinstance(step, ElementProgram | ArrayLoop | LibraryCall):
         return (step,)
     size = max((gemm.work_bytes(cpu) for gemm in gemms_of(step)), default=0)
     if not size:

@@ -17,6 +17,7 @@ from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
 from gradtape.compiler.cpu.runtime.blocks_native import SMALL
 from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
 from gradtape.compiler.kernel import Buffer
+from gradtape.compiler.library_call import LibraryCall
 from gradtape.compiler.plan import Plan, Step
 from gradtape.compiler.product import Product
 
@@ -188,6 +189,10 @@ class _Writer:
         if isinstance(step, Product):
             self._multiply(step, {buffer: address(buffer) for buffer in step.buffers})
             return
+        if isinstance(step, LibraryCall):
+            pointers = ", ".join(str(address(buffer)) for buffer in step.buffers)
+            b.emit(f"call void @{step.name}({self._status}, {pointers})")
+            return
         call, table = self._routine.calls[step], self._table
         if call.buffers is not None:
             table = self._own_table
@@ -247,7 +252,7 @@ class _Writer:
     def _operands(self, step: Step) -> list[int]:
         """The entries of the table after the code of a step: positions of arrays, numbers."""
         slots = self._routine.slots
-        if isinstance(step, Product):
+        if isinstance(step, Product | LibraryCall):
             return [slots[buffer] for buffer in step.buffers]
         call = self._routine.calls[step]
         return [*(slots[buffer] for buffer in call.buffers or ()), *call.words]
@@ -258,8 +263,9 @@ class _Writer:
         operands = [
             b.load(b.element(at, n, "i64"), I64) for n in range(1, 1 + len(self._operands(step)))
         ]
-        buffers = step.buffers if isinstance(step, Product) else self._routine.calls[step].buffers
-        count = len(buffers or ())
+        calls = self._routine.calls
+        own = calls[step].buffers if step in calls else step.buffers
+        count = len(own or ())
         slots = (b.element(self._table, slot, "ptr") for slot in operands[:count])
         addresses = iter([b.load(slot, PTR) for slot in slots])
         self._run(step, lambda _buffer: next(addresses), operands[count:])
@@ -271,6 +277,8 @@ def _code(routine: Routine, step: Step) -> Any:
     if isinstance(step, Product):
         sizes = step._replace(a=None, b=None, c=None, work=None)  # type: ignore[arg-type]
         return sizes, step.c.dtype, step.a is step.b
+    if isinstance(step, LibraryCall):
+        return step
     return routine.calls[step].function
 
 

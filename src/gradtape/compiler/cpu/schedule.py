@@ -27,6 +27,7 @@ from gradtape.compiler.kernel import (
     rewritten,
     walk,
 )
+from gradtape.compiler.library_call import LibraryCall
 from gradtape.compiler.plan import Step
 from gradtape.compiler.product import Product
 from gradtape.core.promotion import BOOL
@@ -39,6 +40,8 @@ _MOST_PARTS = 64
 _BYTE, _LANE = 0.04, 0.3
 # Multiplications and additions of a matrix product in a nanosecond.
 _FLOPS = 80
+# The same of a routine of LAPACK, and the time of a call in nanoseconds.
+_LIBRARY_FLOPS, _ROUTINE = 10, 300
 # Bodies of at most this many instructions wait for each other unless several vectors are under way;
 # where results are accumulated, longer ones do too.
 _SHORT, _SHORT_CHAIN = 12, 120
@@ -85,6 +88,8 @@ def nanoseconds(step: Step) -> float:
         return step.flops / _FLOPS
     if isinstance(step, ArrayLoop):
         return step.steps * sum(nanoseconds(inner) for plan in step.plans for inner in plan.steps)
+    if isinstance(step, LibraryCall):
+        return step.flops / _LIBRARY_FLOPS + step.matrices * len(step.calls) * _ROUTINE
     instructions = cost_of(step.expressions)
     if isinstance(step, ElementProgram):
         return instructions * _LANE * (UNKNOWN_STEPS if step.endless else step.longest)

@@ -144,7 +144,9 @@ class CpuTarget(Target[CpuCode]):
         library = self._libraries.get(text)
         if library is None:
             exports = [name for each in printed for name in each.exports]
-            library = Library(cache.compiled(text, self._cpu), imports(text), exports)
+            routines = {name: at for each in printed for name, at in each.routines.items()}
+            symbols = imports(text) | routines
+            library = Library(cache.compiled(text, self._cpu), symbols, exports)
             self._libraries[text] = library
         return [CpuCode(each, text, library, self._cpu) for each in printed]
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape.core.define import general
+from gradtape.core.lowering import Matrices
+from gradtape.ops.linalg import by_lapack, small
 from gradtape.ops.linalg.common import DEFINITE, adjoint, evaluated_by, infer_like, square
 from gradtape.ops.linalg.hermitian import lower_half, symmetric_part
 from gradtape.ops.linalg.in_float32 import in_float32
@@ -38,6 +40,12 @@ _cholesky = general(
     infer=infer_like("cholesky"),
     vjps=(_cholesky_vjp,),
     jvp=_cholesky_jvp,
+    lower=Matrices(
+        small.cholesky,
+        fits=small.up_to(8),
+        library=by_lapack.cholesky,
+        takes=by_lapack.takes,
+    ),
 )
 
 

@@ -17,8 +17,10 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import added, general
+from gradtape.core.lowering import Matrices
 from gradtape.errors import LinAlgError
 from gradtape.ops.cast import conj
+from gradtape.ops.linalg import small
 from gradtape.ops.linalg.common import dtype_of
 
 
@@ -183,4 +185,6 @@ cofactors = general(
     infer=_infer,
     vjp_each=_vjp,
     jvp=_jvp,
+    # The number of products grows faster than that of an elimination.
+    lower=Matrices(small.cofactors, fits=lambda x, *others: not others and small.up_to(4)(x)),
 )

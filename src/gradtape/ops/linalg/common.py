@@ -10,6 +10,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.define import general
+from gradtape.core.lowering import Lowering
 from gradtape.core.op import infer_like as infer_first
 from gradtape.errors import LinAlgError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array
@@ -83,8 +84,12 @@ def explained(
 
 def failed(name: str, arrays: Sequence[Any], problem: str, remedy: str) -> LinAlgError:
     """The error of an op that found no result: what it got, what is wrong, what to do."""
-    got = ", ".join(str(aval_of(array)) for array in arrays)
-    return LinAlgError(f"{name}: got {got}; {problem}; {remedy}")
+    return LinAlgError(said(name, [aval_of(array) for array in arrays], problem, remedy))
+
+
+def said(name: str, avals: Sequence[Aval], problem: str, remedy: str) -> str:
+    """The message of that error."""
+    return f"{name}: got {', '.join(map(str, avals))}; {problem}; {remedy}"
 
 
 def check_fit(name: str, fits: bool, expected: str, *arrays: Any) -> None:
@@ -125,7 +130,10 @@ def infer_like(function: str) -> Callable[[Aval], Aval]:
 
 
 def inverse(
-    name: str, forward: Callable[..., Any], infer: Callable[..., Any] = infer_first
+    name: str,
+    forward: Callable[..., Any],
+    infer: Callable[..., Any] = infer_first,
+    lower: Lowering | None = None,
 ) -> Callable[..., Any]:
     """Define an op for the inverse of matrices: d A⁻¹ = −A⁻¹·dA·A⁻¹."""
     return general(
@@ -134,6 +142,7 @@ def inverse(
         infer=infer,
         vjps=(lambda ct, out, _x: -(adjoint(out) @ ct @ adjoint(out)),),
         jvp=lambda tangents, out, _x: -(out @ tangents[0] @ out),
+        lower=lower,
     )
 
 

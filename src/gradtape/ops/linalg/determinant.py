@@ -9,8 +9,10 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
+from gradtape.core.lowering import Matrices
 from gradtape.ops.cast import conj, imag, real
 from gradtape.ops.exponential import log
+from gradtape.ops.linalg import by_lapack, small
 from gradtape.ops.linalg.cofactors import cofactors
 from gradtape.ops.linalg.common import MATRIX, adjoint, dtype_of, real_dtype, square, stretch
 from gradtape.ops.linalg.in_float32 import in_float32
@@ -28,6 +30,12 @@ _det = general(
     infer=lambda x: Aval(x.shape[:-2], dtype_of("inv", x.dtype)),
     vjps=(lambda ct, _out, x: stretch(ct) * conj(cofactors(x)),),
     jvp=lambda tangents, _out, x: sum_of(cofactors(x) * tangents[0], MATRIX),
+    lower=Matrices(
+        small.det,
+        fits=small.up_to(8),
+        library=by_lapack.det,
+        takes=by_lapack.takes,
+    ),
 )
 
 
@@ -84,6 +92,12 @@ _slogdet = general(
     vjps=(_slogdet_vjp,),
     jvp=_slogdet_jvp,
     outputs=2,
+    lower=Matrices(
+        small.slogdet,
+        fits=small.up_to(8),
+        library=by_lapack.slogdet,
+        takes=by_lapack.takes,
+    ),
 )
 
 

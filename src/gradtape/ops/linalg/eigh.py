@@ -9,8 +9,10 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
+from gradtape.core.lowering import Matrices
 from gradtape.errors import ArgumentError
 from gradtape.ops.checks import check_choice
+from gradtape.ops.linalg import by_lapack, spectra_by_lapack
 from gradtape.ops.linalg.checks import once, require
 from gradtape.ops.linalg.cholesky import cholesky
 from gradtape.ops.linalg.common import adjoint, real_dtype, square, without_effect
@@ -112,6 +114,7 @@ decompose = general(
     vjps=(_eigh_vjp,),
     jvp=_eigh_jvp,
     outputs=2,
+    lower=Matrices(library=spectra_by_lapack.eigh, takes=by_lapack.takes, hopeful=True),
 )
 
 
@@ -254,6 +257,7 @@ _eigvalsh = general(
     infer=lambda x, lower: _infer_eigh(x, lower)[0],
     vjps=(_eigvalsh_vjp,),
     jvp=_eigvalsh_jvp,
+    lower=Matrices(library=spectra_by_lapack.eigvalsh, takes=by_lapack.takes, hopeful=True),
 )
 
 

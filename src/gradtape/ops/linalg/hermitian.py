@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import general
+from gradtape.core.lowering import Elements, Reader
+from gradtape.core.scalar import Scalar, maximum, minimum
 from gradtape.ops.linalg.common import adjoint, real_dtype
 
 
@@ -18,6 +20,13 @@ def _forward(xp: Any, x: Any, lower: bool, conjugate: bool) -> Any:
         part[..., diagonal, diagonal] = part[..., diagonal, diagonal].real
         rest = rest.conj()
     return part + rest.mT
+
+
+def _element(i: tuple[Scalar, ...], x: Reader, lower: bool, conjugate: bool) -> Scalar:
+    *stack, row, column = i
+    first, last = minimum(row, column), maximum(row, column)
+    # The other triangle is 0 in the forward: adding it takes the sign of -0 away.
+    return x(*stack, *((last, first) if lower else (first, last))) + 0.0
 
 
 def symmetric_part(x: Any, conjugate: bool = True) -> Any:
@@ -38,4 +47,5 @@ mirrored = general(
     _forward,
     vjps=(lambda ct, _out, _x, lower, conjugate: symmetric_part(ct, conjugate),),
     self_adjoint=True,
+    lower=Elements(_element),
 )

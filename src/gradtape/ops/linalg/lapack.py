@@ -53,7 +53,7 @@ def numpy_routine(name: str, dtype: Any) -> Callable[..., Any] | None:
     wrapper = _WRAPPERS.get(name)
     dtype = np.dtype(dtype).newbyteorder("=")  # into which the argument is copied
     letter = _LETTERS.get(dtype.name)
-    library = _library() if config.uses("lapack") else None
+    library = numpy_library() if config.uses("lapack") else None
     if wrapper is None or letter is None or library is None:
         return None
     routine = getattr(library, f"scipy_{letter}{name}_64_", None)
@@ -61,7 +61,7 @@ def numpy_routine(name: str, dtype: Any) -> Callable[..., Any] | None:
 
 
 @functools.cache
-def _library() -> Any:
+def numpy_library() -> Any:
     """The library that NumPy's linear algebra is linked with, found through its caller."""
     module = getattr(np.linalg, "_umath_linalg", None)
     try:

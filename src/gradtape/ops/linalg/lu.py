@@ -9,10 +9,12 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
+from gradtape.core.lowering import Matrices
 from gradtape.errors import ArgumentError
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
+from gradtape.ops.linalg import by_lapack, small
 from gradtape.ops.linalg.common import adjoint, real_dtype, without_effect
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
@@ -126,6 +128,12 @@ _factor = general(
     vjps=(_vjp,),
     jvp=_jvp,
     outputs=2,
+    lower=Matrices(
+        small.lu_factor,
+        fits=small.up_to(8),
+        library=by_lapack.lu_factor,
+        takes=by_lapack.takes,
+    ),
 )
 
 
@@ -153,6 +161,7 @@ order_of_rows = general(
     "lu_order",
     _order_forward,
     infer=lambda pivots, rows, inverse: Aval((*pivots.shape[:-1], rows), np.dtype(np.int64)),
+    lower=Matrices(small.lu_order, fits=lambda _pivots, rows, inverse: rows <= 8, axes=1),
 )
 
 

@@ -9,19 +9,31 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
-from gradtape.ops.cast import stop_gradient
+from gradtape.core.lowering import Composite, Matrices
+from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.checks import check_choice
-from gradtape.ops.diagonal import triu
+from gradtape.ops.diagonal import diagonal, tril, triu
+from gradtape.ops.exponential import sqrt
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
+from gradtape.ops.linalg import by_lapack, small
 from gradtape.ops.linalg.checks import require
 from gradtape.ops.linalg.common import MATRIX, adjoint, real_dtype
-from gradtape.ops.linalg.gauge import depends, outside, place_special, rounding, skew, vanishes
+from gradtape.ops.linalg.gauge import (
+    depends,
+    largest,
+    outside,
+    place_special,
+    rounding,
+    skew,
+    vanishes,
+)
 from gradtape.ops.linalg.hermitian import lower_half
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack, scipy_linalg
 from gradtape.ops.linalg.stacks import matrix_stack, over_stack
-from gradtape.ops.linalg.triangular import divided_by_upper
+from gradtape.ops.linalg.triangular import divided_by_upper, triangular
+from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.ops.which import all as all_of
 from gradtape.typing import Array, ArrayLike
@@ -59,6 +71,23 @@ def _independent_forward(xp: Any, r: Any) -> Any:
     return fine & (left * rounded < 1)
 
 
+def _independent_by_ops(r: Any) -> Any:
+    """The same by ops that have native code."""
+    size = r.shape[-1]
+    rounded, sizes = rounding(size, r.dtype), abs(r)
+    # Ones for any elements, NaN included: the code of an op has no arrays of its own.
+    ones = astype((sizes >= 0) | (sizes != sizes), r.dtype)
+    identity = tril(triu(ones))
+    scale = largest(r, -2)
+    fine = diagonal(sizes, 0, -2, -1) > rounded * scale[..., 0, :]
+    scaled = r / where(scale > 0, scale, 1.0)
+    scaled = where((identity > 0) & (fine[..., None, :] ^ True), 1.0, scaled)
+    lengths = sqrt(sum_of(scaled * scaled, -2))
+    inverse = triangular(scaled, identity, lower=False, unit_diagonal=False)
+    left = sum_of(abs(inverse) * lengths[..., :, None], -2)
+    return fine & (left * rounded < 1)
+
+
 def _inverse_of_upper(xp: Any, r: Any) -> Any:
     if xp is not np:
         return xp.linalg.inv(r)
@@ -75,6 +104,7 @@ _independent = general(
     "independent_columns",
     _independent_forward,
     infer=lambda r: Aval(r.shape[:-1], np.dtype(bool)),
+    lower=Composite(_independent_by_ops),
 )
 
 
@@ -152,6 +182,12 @@ _qr = general(
     vjps=(_qr_vjp,),
     jvp=_qr_jvp,
     outputs=2,
+    lower=Matrices(
+        small.qr,
+        fits=lambda x, mode: mode == "reduced" and small.up_to(4)(x),
+        library=by_lapack.qr,
+        takes=lambda x, mode: mode == "reduced" and by_lapack.takes(x),
+    ),
 )
 
 

@@ -12,10 +12,12 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import added, general
+from gradtape.core.lowering import Matrices
 from gradtape.core.op import Op
 from gradtape.errors import UnsupportedError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.checks import check_choice
+from gradtape.ops.linalg import by_lapack, small
 from gradtape.ops.linalg.banded import banded
 from gradtape.ops.linalg.bands import diagonals
 from gradtape.ops.linalg.columns import in_columns
@@ -153,6 +155,13 @@ again = general(
     vjp_all=summed(_again_vjp),
     jvp=_again_jvp,
     batch=_batch_again,
+    lower=Matrices(
+        small.solve_again,
+        fits=small.rows_up_to(8),
+        columns=True,
+        library=by_lapack.solve_again,
+        takes=by_lapack.takes,
+    ),
 )
 
 # ---- solve --------------------------------------------------------------------------------------
@@ -219,6 +228,13 @@ _solve = general(
     jvp=_solve_jvp,
     batch=_solve_batch,
     outputs=3,
+    lower=Matrices(
+        small.solve,
+        fits=small.rows_up_to(8),
+        columns=True,
+        library=by_lapack.solve,
+        takes=by_lapack.takes,
+    ),
 )
 
 
@@ -315,7 +331,17 @@ def _inverted(a: Any) -> Any:
     return lapack("getri", a.dtype)(factors, pivots, lwork=_BLOCK * len(a))[0].T
 
 
-_inv = inverse("inv", _inv_forward, infer_like("inv"))
+_inv = inverse(
+    "inv",
+    _inv_forward,
+    infer_like("inv"),
+    Matrices(
+        small.inv,
+        fits=small.up_to(7),
+        library=functools.partial(by_lapack.inv, large=_LARGE, block=_BLOCK),
+        takes=by_lapack.takes,
+    ),
+)
 
 
 @in_float32

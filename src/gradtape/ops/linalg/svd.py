@@ -9,10 +9,12 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
+from gradtape.core.lowering import Matrices
 from gradtape.ops.arrays.sort import argsort
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
+from gradtape.ops.linalg import by_lapack, spectra_by_lapack
 from gradtape.ops.linalg.checks import once, require
 from gradtape.ops.linalg.common import MATRIX, adjoint, real_dtype
 from gradtape.ops.linalg.eigh import eigh, eigvalsh, required_still
@@ -225,6 +227,7 @@ decompose = general(
     vjps=(_svd_vjp,),
     jvp=_svd_jvp,
     outputs=3,
+    lower=Matrices(library=spectra_by_lapack.svd, takes=spectra_by_lapack.takes_svd, hopeful=True),
 )
 
 
@@ -322,6 +325,7 @@ _svdvals = general(
     infer=lambda x: _infer_svd(x, False)[1],
     vjps=(_svdvals_vjp,),
     jvp=_svdvals_jvp,
+    lower=Matrices(library=spectra_by_lapack.svdvals, takes=by_lapack.takes, hopeful=True),
 )
 
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import added, general
+from gradtape.core.lowering import Matrices
 from gradtape.ops.checks import check_choice
 from gradtape.ops.diagonal import tril, triu
+from gradtape.ops.linalg import by_lapack, small
 from gradtape.ops.linalg.columns import in_columns
 from gradtape.ops.linalg.common import SINGULAR, adjoint, failed, square
 from gradtape.ops.linalg.in_float32 import in_float32
@@ -81,6 +83,13 @@ triangular = general(
     vjp_all=summed(_vjp),
     jvp=_jvp,
     batch=batch_stacks,
+    lower=Matrices(
+        small.solve_triangular,
+        fits=small.rows_up_to(8),
+        columns=True,
+        library=by_lapack.solve_triangular,
+        takes=by_lapack.takes,
+    ),
 )
 
 
