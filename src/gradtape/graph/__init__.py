@@ -1,1 +1,29 @@
-"""Graphs of op calls: functions recorded at abstract values."""
+"""Graphs of op calls: functions recorded at abstract values, and tools for them."""
+
+from typing import Any as _Any
+
+from gradtape import advice as _advice
+from gradtape.core.lazy import found_at as _found_at
+from gradtape.errors import MissingNameError as _MissingNameError
+
+# Public names and where they are, "module:name"; loaded at first use. Modules of this package have
+# other names: importing one makes it an attribute here.
+_PUBLIC = {
+    "evaluate": "gradtape.graph.run:evaluate",
+    "make_graph": "gradtape.graph.graph_of_function:make_graph",
+    "structural_hash": "gradtape.graph.ir:structural_hash",
+}
+__all__ = list(_PUBLIC)
+
+
+def __getattr__(name: str) -> _Any:
+    place = _PUBLIC.get(name)
+    if place is None:
+        raise _MissingNameError(
+            name, lambda name: _advice.instead_in("graph", name), f"module {__name__!r}"
+        )
+    return _found_at(place)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

@@ -14,7 +14,8 @@ def verify(graph: Graph) -> None:
     """Check that a graph can run as it is.
 
     Every value is made once, by an input or by one node, before it is read; the results of every
-    node agree with the shape rule of its op; all outputs are made.
+    node agree with the shape rule of its op; all outputs are made. The same holds for graphs in
+    parameters.
 
     Args:
         graph: The graph to check.
@@ -26,14 +27,15 @@ def verify(graph: Graph) -> None:
     >>> from gradtape.graph.trace import trace
     >>> verify(trace(np.sin, [aval_of(np.ones(3))]).graph)
     """
-    names = value_names(graph)
-    for what, node in _faults(graph, names):
-        at = "" if node is None else f" at `{show_node(node, names)}`"
-        from_line = "" if node is None or not node.line else f", from {node.line}"
-        raise GradtapeError(
-            f"graph {graph.name}: {what}{at}{from_line}; a graph makes each value once, before it "
-            "is read. This is a bug of a pass or of a shape rule, not of the traced function"
-        )
+    for one in graph.nested():
+        names = value_names(one)
+        for what, node in _faults(one, names):
+            at = "" if node is None else f" at `{show_node(node, names)}`"
+            from_line = "" if node is None or not node.line else f", from {node.line}"
+            raise GradtapeError(
+                f"graph {one.name}: {what}{at}{from_line}; a graph makes each value once, before "
+                "it is read. This is a bug of a pass or of a shape rule, not of the traced function"
+            )
 
 
 def _faults(graph: Graph, names: dict[Value, str]) -> Iterator[tuple[str, Node | None]]:
