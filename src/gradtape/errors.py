@@ -101,6 +101,13 @@ class LeakedTensorError(GradtapeError, RuntimeError):
     """A tensor of a transform was used after the transform returned; return it instead."""
 
 
+class GraphFileError(GradtapeError, ValueError):
+    """A graph that cannot be saved, or a file that is truncated, changed or of a later version.
+
+    `gt.graph.load("weights.npz")` raises it; so does saving a graph with a rule of `gt.custom_vjp`.
+    """
+
+
 class GradientCheckError(GradtapeError, AssertionError):
     """A derivative disagrees with differences of the function: a rule is wrong."""
 

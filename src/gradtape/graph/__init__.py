@@ -10,8 +10,12 @@ from gradtape.errors import MissingNameError as _MissingNameError
 # other names: importing one makes it an attribute here.
 _PUBLIC = {
     "evaluate": "gradtape.graph.run:evaluate",
+    "from_bytes": "gradtape.graph.serialize:from_bytes",
+    "load": "gradtape.graph.serialize:load",
     "make_graph": "gradtape.graph.graph_of_function:make_graph",
+    "save": "gradtape.graph.serialize:save",
     "structural_hash": "gradtape.graph.ir:structural_hash",
+    "to_bytes": "gradtape.graph.serialize:to_bytes",
 }
 __all__ = list(_PUBLIC)
 

@@ -9,6 +9,11 @@ from gradtape.errors import GradtapeError, a_type
 from gradtape.graph.ir import Graph, Literal, Node, Value
 from gradtape.graph.show import show_aval, show_node, show_operand, value_names
 
+_ADVICE = (
+    "a graph makes each value once, before it is read. This is a bug of a pass or of a shape rule, "
+    "not of the traced function"
+)
+
 
 def verify(graph: Graph) -> None:
     """Check that a graph can run as it is.
@@ -27,15 +32,18 @@ def verify(graph: Graph) -> None:
     >>> from gradtape.graph.trace import trace
     >>> verify(trace(np.sin, [aval_of(np.ones(3))]).graph)
     """
+    for fault in faults(graph):
+        raise GradtapeError(f"{fault}; {_ADVICE}")
+
+
+def faults(graph: Graph) -> Iterator[str]:
+    """What is wrong with a graph or with those in its parameters, each with its node and line."""
     for one in graph.nested():
         names = value_names(one)
         for what, node in _faults(one, names):
             at = "" if node is None else f" at `{show_node(node, names)}`"
             from_line = "" if node is None or not node.line else f", from {node.line}"
-            raise GradtapeError(
-                f"graph {one.name}: {what}{at}{from_line}; a graph makes each value once, before "
-                "it is read. This is a bug of a pass or of a shape rule, not of the traced function"
-            )
+            yield f"graph {one.name}: {what}{at}{from_line}"
 
 
 def _faults(graph: Graph, names: dict[Value, str]) -> Iterator[tuple[str, Node | None]]:
