@@ -16,6 +16,8 @@ _PUBLIC = {
     "save": "gradtape.graph.serialize:save",
     "structural_hash": "gradtape.graph.ir:structural_hash",
     "to_bytes": "gradtape.graph.serialize:to_bytes",
+    "to_dot": "gradtape.tools.graph_view:to_dot",
+    "to_html": "gradtape.tools.graph_view:to_html",
 }
 __all__ = list(_PUBLIC)
 
