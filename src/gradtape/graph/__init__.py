@@ -9,6 +9,7 @@ from gradtape.errors import MissingNameError as _MissingNameError
 # Public names and where they are, "module:name"; loaded at first use. Modules of this package have
 # other names: importing one makes it an attribute here.
 _PUBLIC = {
+    "cost": "gradtape.tools.graph_cost:cost",
     "evaluate": "gradtape.graph.run:evaluate",
     "from_bytes": "gradtape.graph.serialize:from_bytes",
     "load": "gradtape.graph.serialize:load",

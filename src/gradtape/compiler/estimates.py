@@ -1,0 +1,63 @@
+"""Estimates of the work that steps of a plan do, from their loops and buffers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from gradtape.compiler.classify import cost_of
+from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, parts_of
+from gradtape.compiler.plan import Step
+
+
+def flops_of(step: Step) -> int:
+    """Arithmetic instructions on elements; an elementary function counts as about 20."""
+    if not isinstance(step, Kernel):
+        return step.flops
+    outer_points = math.prod(axis.size for axis in step.outer)
+    total = 0
+    for stage in step.stages:
+        combined = sum(isinstance(statement, Accumulate) for statement in stage.inner)
+        total += step.points * (_cost(stage.inner) + combined)
+        total += outer_points * _cost(stage.outer)
+    return total
+
+
+def _cost(statements: Iterable[Statement]) -> int:
+    """Instructions for one point, common parts counted once."""
+    return cost_of(parts_of(statements))
+
+
+def traffic_of(step: Step) -> tuple[int, int]:
+    """The bytes that a step reads and writes, each array once."""
+    if not isinstance(step, Kernel):
+        return sum(b.nbytes for b in step.buffers if b is not step.c), step.c.nbytes
+    read, written = ({place.buffer for place in places} for places in (step.reads, step.writes))
+    return _size(read), _size(written)
+
+
+def _size(buffers: Iterable[Buffer]) -> int:
+    # Scratch memory stays in the cache.
+    return sum(buffer.nbytes for buffer in buffers if buffer.kind != "scratch")
+
+
+# ---- numbers as text ----------------------------------------------------------------------------
+
+
+def scaled(number: float, units: Sequence[str]) -> str:
+    """Three digits and a unit; each unit is a thousand of the one before it."""
+    left = list(units)
+    while number >= 999.5 and len(left) > 1:
+        number /= 1000
+        del left[0]
+    return f"{number:.3g} {left[0]}"
+
+
+def in_bytes(number: int) -> str:
+    """A number of bytes as text."""
+    return scaled(number, ("B", "kB", "MB", "GB", "TB"))
+
+
+def in_flops(number: int) -> str:
+    """A number of operations as text."""
+    return scaled(number, ("flop", "kflop", "Mflop", "Gflop", "Tflop"))
