@@ -15,7 +15,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.compiled_cases import CHAIN, COMPILE_TIME, ROW_WISE, SMALL, TRAINING, Case
+from benchmarks.compiled_cases import (
+    CHAIN,
+    COMPILE_TIME,
+    CONTROL_FLOW,
+    ROW_WISE,
+    SMALL,
+    TRAINING,
+    Case,
+)
 from benchmarks.harness import Settings, Spread
 from benchmarks.report import quantity
 from benchmarks.result import OURS, NotRun, Row
@@ -28,6 +36,8 @@ PEERS = {
     "jax-numpy": "jax.jit, NumPy arrays in and out",
     "torch": "PyTorch eager",
     "torch-compile": "torch.compile",
+    "torch-lstm": "PyTorch, nn.LSTM",
+    "c": "C, cc -O3 -march=native",
 }
 WORKER = "benchmarks.compiled_worker"
 LEAST_BATCHES = 3
@@ -53,6 +63,11 @@ def run_row_wise(settings: Settings) -> Results:
 def run_training(settings: Settings) -> Results:
     """Time a step of training a classifier."""
     return _run(TRAINING, settings)
+
+
+def run_control_flow(settings: Settings) -> Results:
+    """Time loops with their gradients."""
+    return _run(CONTROL_FLOW, settings)
 
 
 def run_compile_time(settings: Settings) -> Results:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.compiled_functions import CLASSES
+from benchmarks.loop_functions import RK4_STEPS
 
 Arrays = dict[str, Any]
 """Arguments by name: arrays, or tuples or dicts of them."""
@@ -180,4 +181,85 @@ COMPILE_TIME = Case(
     1e-5,
     {"jax": 1.0, "torch-compile": 10.0},
 )
-CASES = {case.name: case for case in (*CHAIN, *SMALL, *ROW_WISE, *TRAINING, COMPILE_TIME)}
+
+
+def _pendulum(rng: np.random.Generator) -> Arrays:
+    return {
+        "start": np.array([1.0, 0.5, 0.0, 0.1]),
+        "params": np.array([1.0, 0.7, 1.2, 0.8]),
+        "observed": rng.normal(size=(RK4_STEPS, 4)),
+    }
+
+
+STEPS, HIDDEN, BATCH = 64, 128, 16
+
+
+def _lstm(rng: np.random.Generator) -> Arrays:
+    scale = HIDDEN**-0.5
+    return {
+        "wx": _normal(rng, HIDDEN, 4 * HIDDEN, scale=scale),
+        "wh": _normal(rng, HIDDEN, 4 * HIDDEN, scale=scale),
+        "bias": _normal(rng, 4 * HIDDEN, scale=scale),
+        "xs": _normal(rng, STEPS, BATCH, HIDDEN),
+        "g": _normal(rng, STEPS, BATCH, HIDDEN),
+    }
+
+
+def _kalman(rng: np.random.Generator) -> Arrays:
+    """Make two positions with their velocities, of which the positions are observed."""
+    return {
+        "transition": np.eye(4) * 0.95 + 0.1 * np.eye(4, k=2),
+        "emission": np.eye(2, 4) + 0.01 * rng.normal(size=(2, 4)),
+        "log_q": np.log([0.1, 0.1, 0.01, 0.02]),
+        "log_r": np.log([0.3, 0.2]),
+        "observed": rng.normal(size=(1000, 2)),
+    }
+
+
+VALUES = 10_000
+_IN_C = "gradient through the iterations; C in one thread"
+CONTROL_FLOW = (
+    Case(
+        "Runge–Kutta scan",
+        "pendulum",
+        f"double pendulum, {RK4_STEPS} steps as `scan`, float64, value + gradient",
+        _pendulum,
+        1e-8,
+        {**_jax(10.0), "torch": 100.0},
+    ),
+    Case(
+        "Newton, cube root",
+        "cube roots",
+        f"cube roots of {VALUES:,} values, `while_loop` in `map`, value + {_IN_C}",
+        lambda rng: {"values": rng.uniform(0.5, 20.0, VALUES)},
+        1e-8,
+        {"c": 0.5},
+    ),
+    Case(
+        "Newton, Kepler",
+        "anomalies",
+        f"Kepler's equation for {VALUES:,} values, `while_loop` in `map`, value + {_IN_C}",
+        lambda rng: {"values": rng.uniform(0.1, 3.0, VALUES)},
+        1e-8,
+        {"c": 0.5},
+    ),
+    Case(
+        "LSTM scan",
+        "lstm",
+        f"LSTM, {STEPS} steps, {HIDDEN} wide, batch of {BATCH}, float32, forward + backward",
+        _lstm,
+        1e-4,
+        {**_jax(2.0), "torch": 3.0, "torch-lstm": 1.0},
+    ),
+    Case(
+        "Kalman scan",
+        "kalman",
+        "Kalman filter, 1,000 steps, 4×4, float64, value + gradient in its parameters",
+        _kalman,
+        1e-8,
+        _jax(5.0),
+    ),
+)
+CASES = {
+    case.name: case for case in (*CHAIN, *SMALL, *ROW_WISE, *TRAINING, COMPILE_TIME, *CONTROL_FLOW)
+}

@@ -8,6 +8,7 @@ would. PyTorch, whose names differ, shares what it can (`compiled_torch.py`).
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from benchmarks import loop_functions
 from gradtape import optim
 
 SLOPE, SHIFT = 1.3, -0.2
@@ -33,6 +34,10 @@ class Library(NamedTuple):
     logsumexp: Callable[..., Any]
     value_and_grad: Callable[..., Any]
     vjp: Callable[..., Any]
+    sigmoid: Callable[[Any], Any]
+    scan: Callable[..., Any]
+    while_loop: Callable[..., Any]
+    map: Callable[..., Any]
 
 
 def chain(np: Any, x: Any) -> Any:
@@ -113,6 +118,40 @@ def _adam_step(lib: Library, params: Any, state: Any, x: Any, labels: Any) -> tu
     return *adam().apply(params, grads, state), loss
 
 
+def _pendulum(lib: Library, start: Any, params: Any, observed: Any) -> tuple[Any, ...]:
+    def misfit(start: Any, params: Any) -> Any:
+        return loop_functions.pendulum_misfit(lib.np, lib.scan, start, params, observed)
+
+    value, grads = lib.value_and_grad(misfit, argnums=(0, 1))(start, params)
+    return value, *grads
+
+
+def _newton(total: Callable[..., Any]) -> Callable[..., Any]:
+    def roots(lib: Library, values: Any) -> Any:
+        return lib.value_and_grad(lambda v: total(lib.np, lib.while_loop, lib.map, v))(values)
+
+    return roots
+
+
+def _lstm(lib: Library, wx: Any, wh: Any, bias: Any, xs: Any, g: Any) -> tuple[Any, ...]:
+    def hidden(*args: Any) -> Any:
+        return loop_functions.lstm(lib.np, lib.sigmoid, lib.scan, *args)
+
+    out, pullback = lib.vjp(hidden, wx, wh, bias, xs)
+    return out, *pullback(g)
+
+
+def _kalman(
+    lib: Library, transition: Any, emission: Any, log_q: Any, log_r: Any, observed: Any
+) -> tuple[Any, ...]:
+    def loss_of(*params: Any) -> Any:
+        return loop_functions.kalman_loss(lib.np, lib.scan, *params, observed)
+
+    params = transition, emission, log_q, log_r
+    value, grads = lib.value_and_grad(loss_of, argnums=(0, 1, 2, 3))(*params)
+    return value, *grads
+
+
 class Kind(NamedTuple):
     """A function of a library and arrays; a step of training maps its `state` to the next."""
 
@@ -136,4 +175,9 @@ KINDS = {
     "regression": Kind(_sgd_step, "x, y", "w1, b1, w2, b2"),
     "regression, dict": Kind(_sgd_dict_step, "x, y", "params"),
     "classifier": Kind(_adam_step, "x, labels", "params, state"),
+    "pendulum": Kind(_pendulum, "start, params, observed"),
+    "cube roots": Kind(_newton(loop_functions.sum_of_cube_roots), "values"),
+    "anomalies": Kind(_newton(loop_functions.sum_of_anomalies), "values"),
+    "lstm": Kind(_lstm, "wx, wh, bias, xs, g"),
+    "kalman": Kind(_kalman, "transition, emission, log_q, log_r, observed"),
 }

@@ -10,8 +10,23 @@ from benchmarks import THREADS
 from benchmarks.compiled_cases import Arrays
 from benchmarks.compiled_functions import KINDS, Library
 from benchmarks.compiled_program import Program, UnavailableError
+from benchmarks.plain_loops import PlainLoops
 
-LIB = Library(np, gt.relu, gt.softmax, gt.logsumexp, gt.value_and_grad, gt.vjp)
+_COMMON = (np, gt.relu, gt.softmax, gt.logsumexp, gt.value_and_grad, gt.vjp, gt.sigmoid)
+_PLAIN = PlainLoops(np.stack)
+
+
+def _loop(name: str) -> Callable[..., Any]:
+    """Return a loop of gradtape; earlier states, which are measured too, have none."""
+
+    def missing(*args: Any, **options: Any) -> Any:
+        raise UnavailableError(f"this gradtape has no {name}")
+
+    return getattr(gt, name, missing)
+
+
+LIB = Library(*_COMMON, *map(_loop, ("scan", "while_loop", "map")))
+EAGER = Library(*_COMMON, _PLAIN.scan, _PLAIN.while_loop, _PLAIN.map)
 
 
 def program(kind: str, arrays: Arrays) -> Program:
@@ -19,22 +34,23 @@ def program(kind: str, arrays: Arrays) -> Program:
     if not hasattr(gt, "jit"):
         raise UnavailableError("this gradtape has no jit")
     gt.set_num_threads(THREADS)
-    return _program(kind, arrays, gt.jit)
+    return _program(kind, arrays, LIB, gt.jit)
 
 
 def numpy_program(kind: str, arrays: Arrays) -> Program:
     """Return the same program run by NumPy, array by array."""
     if kind == "add":  # NumPy's own function, with no function of ours around it
         return Program("add(x, y)", arrays | {"add": np.add})
-    return _program(kind, arrays, _uncompiled)
+    return _program(kind, arrays, EAGER, _uncompiled)
 
 
 def reference(kind: str, arrays: Arrays) -> list[np.ndarray]:
     """Compute the results in float64: NumPy's values, gradients by eager differentiation.
 
-    The peers are checked against these gradients too, so that an error in ours would be noticed.
+    Loops are those of Python. The peers are checked against these gradients too, so that an error
+    in ours would be noticed.
     """
-    return _program(kind, _double(arrays), _uncompiled).results()
+    return _program(kind, _double(arrays), EAGER, _uncompiled).results()
 
 
 def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,9 +66,12 @@ def _double(value: Any) -> Any:
 
 
 def _program(
-    kind: str, arrays: Arrays, compiled: Callable[[Callable[..., Any]], Callable[..., Any]]
+    kind: str,
+    arrays: Arrays,
+    lib: Library,
+    compiled: Callable[[Callable[..., Any]], Callable[..., Any]],
 ) -> Program:
-    function, data, state = KINDS[kind].of(LIB), KINDS[kind].data, KINDS[kind].state
+    function, data, state = KINDS[kind].of(lib), KINDS[kind].data, KINDS[kind].state
     names = {name: arrays[name] for name in data.split(", ")} | {"f": compiled(function)}
     if not state:
         return Program(f"f({data})", names)

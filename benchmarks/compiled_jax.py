@@ -16,7 +16,18 @@ from benchmarks.compiled_cases import Arrays
 from benchmarks.compiled_functions import KINDS, Library
 from benchmarks.compiled_program import Program
 
-LIB = Library(jnp, jax.nn.relu, jax.nn.softmax, jax.nn.logsumexp, jax.value_and_grad, jax.vjp)
+LIB = Library(
+    jnp,
+    jax.nn.relu,
+    jax.nn.softmax,
+    jax.nn.logsumexp,
+    jax.value_and_grad,
+    jax.vjp,
+    jax.nn.sigmoid,
+    jax.lax.scan,
+    jax.lax.while_loop,
+    jax.lax.map,
+)
 
 
 def program(kind: str, arrays: Arrays) -> Program:

@@ -24,6 +24,8 @@ from benchmarks.compiled_functions import (
     rosenbrock,
 )
 from benchmarks.compiled_program import Program, UnavailableError
+from benchmarks.loop_functions import pendulum_misfit
+from benchmarks.plain_loops import PlainLoops
 
 Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -48,6 +50,13 @@ def compiled_program(kind: str, arrays: Arrays) -> Program:
     return _program(kind, arrays, torch.compile)
 
 
+def lstm_program(kind: str, arrays: Arrays) -> Program:
+    """Return the program of the LSTM by PyTorch's own function for whole sequences."""
+    torch.set_num_threads(THREADS)
+    assert kind == "lstm"
+    return _lstm(arrays, lambda layer, xs: layer(xs)[0], torch.nn.LSTM)
+
+
 def _program(kind: str, arrays: Arrays, compiled: Compiler) -> Program:
     match kind:
         case "chain":
@@ -65,6 +74,12 @@ def _program(kind: str, arrays: Arrays, compiled: Compiler) -> Program:
             return Program("f(g, x, gamma, beta)", names, leaf=_numpy)
         case "regression":
             return _regression(arrays, compiled)
+        case "pendulum":
+            f = _pendulum_gradient(compiled(_pendulum_misfit))
+            names = _tensors(arrays, "start", "params") | {"f": f}
+            return Program("f(start, params, observed)", names, leaf=_numpy)
+        case "lstm":
+            return _lstm(arrays, compiled(_cell_loop), torch.nn.LSTMCell)
     raise ValueError(f"no program of kind {kind!r}")
 
 
@@ -94,6 +109,47 @@ def _output_and_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _layer_norm(x: torch.Tensor, gamma: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
     return functional.layer_norm(x, gamma.shape, gamma, beta, EPS)
+
+
+def _pendulum_misfit(start: Any, params: Any, observed: Any) -> torch.Tensor:
+    return pendulum_misfit(torch, PlainLoops(torch.stack).scan, start, params, observed)
+
+
+def _pendulum_gradient(misfit: Callable[..., Any]) -> Callable[..., Any]:
+    def call(start: Any, params: Any, observed: Any) -> tuple[torch.Tensor, ...]:
+        value = misfit(start, params, observed)
+        return value, *torch.autograd.grad(value, (start, params))
+
+    return call
+
+
+def _cell_loop(cell: Any, xs: torch.Tensor) -> torch.Tensor:
+    state, outs = None, []
+    for x in xs.unbind():
+        state = cell(x, state)
+        outs.append(state[0])
+    return torch.stack(outs)
+
+
+def _lstm(arrays: Arrays, run: Callable[..., Any], make: Callable[..., Any]) -> Program:
+    """Make the program of a layer of PyTorch; it has two biases, of which the second is zero."""
+    wx, wh, bias = (torch.tensor(arrays[name].T.copy()) for name in ("wx", "wh", "bias"))
+    layer = make(wx.shape[1], wh.shape[1])
+    weights = list(layer.parameters())
+    with torch.no_grad():
+        for parameter, given in zip(weights, (wx, wh, bias, bias * 0.0), strict=True):
+            parameter.copy_(given)
+
+    def f(xs: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        out = run(layer, xs)
+        return out, *torch.autograd.grad(out, (*weights, xs), g)
+
+    def ordered(out: Any, wx: Any, wh: Any, bias: Any, _: Any, xs: Any) -> tuple[Any, ...]:
+        return out, wx.T, wh.T, bias, xs
+
+    data = _tensors({name: arrays[name] for name in ("xs", "g")}, "xs")
+    names = data | {"f": f, "ordered": ordered}
+    return Program("f(xs, g)", names, result="ordered(*f(xs, g))", leaf=_numpy)
 
 
 def _regression(arrays: Arrays, compiled: Compiler) -> Program:

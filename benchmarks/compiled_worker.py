@@ -16,6 +16,8 @@ SIDES = {
     "jax-numpy": ("benchmarks.compiled_jax", "numpy_program"),
     "torch": ("benchmarks.compiled_torch", "program"),
     "torch-compile": ("benchmarks.compiled_torch", "compiled_program"),
+    "torch-lstm": ("benchmarks.compiled_torch", "lstm_program"),
+    "c": ("benchmarks.compiled_c", "program"),
 }
 
 

@@ -8,7 +8,9 @@ from benchmarks import (
     compile_growth,
     compiled,
     compiled_calls,
+    control_flow,
     digits,
+    graphs,
     imports,
     indexed_loop,
     op_table,
@@ -39,4 +41,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "compiled-training": compiled.run_training,
     "compile-time": compiled.run_compile_time,
     "compile-growth": compile_growth.run,
+    "control-flow": control_flow.run,
+    "graphs": graphs.run,
 }

@@ -330,6 +330,14 @@ if TYPE_CHECKING:
     )
     from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
+    from gradtape.graph.control import (
+        cond as cond,
+        fori_loop as fori_loop,
+        map as map,
+        scan as scan,
+        switch as switch,
+        while_loop as while_loop,
+    )
     from gradtape.ops.arrays import *  # noqa: F403
     from gradtape.ops.close import (
         allclose as allclose,
@@ -374,6 +382,7 @@ _LAZY = {
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
+    "graph.control": "cond fori_loop map scan switch while_loop",
     "ops.close": "allclose array_equal array_equiv isclose",
     "ops.generator": "manual_seed",
     "ops.linalg.solve": "solve",

@@ -12,7 +12,7 @@ _KEEP_MB = 128
 _MOST_MB = 1 << 24
 
 # Native pieces that can be left out, because NumPy, SciPy or Python can do it as well.
-PIECES = ("copies", "entry", "kernels", "lapack", "pool", "products")
+PIECES = ("copies", "entry", "kernels", "lapack", "loops", "pool", "products", "registers")
 
 
 def uses(piece: str) -> bool:

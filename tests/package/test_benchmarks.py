@@ -2,6 +2,7 @@
 
 import os
 import signal
+import warnings
 from unittest.mock import patch
 
 import numpy as np
@@ -12,7 +13,18 @@ import gradtape as gt
 # The package sets the number of BLAS threads for its own process; not for that of the tests.
 with patch.dict(os.environ):
     pytest.importorskip("benchmarks", reason="only in the repository, not in the distribution")
-    from benchmarks import before, compile_growth, compiled, compiled_worker, report
+    from benchmarks import (
+        before,
+        compile_growth,
+        compiled,
+        compiled_c,
+        compiled_gradtape,
+        compiled_worker,
+        graphs,
+        loop_functions,
+        loop_memory,
+        report,
+    )
     from benchmarks.before_cases import PROGRAMS, STATEMENTS
     from benchmarks.compiled_cases import CASES, SMALL, Case
     from benchmarks.compiled_functions import KINDS
@@ -20,6 +32,8 @@ with patch.dict(os.environ):
     from benchmarks.compiled_program import STEPS, Clock, Program, UnavailableError, check
     from benchmarks.harness import Settings, Spread, assert_agree
     from benchmarks.house import lines_of_code
+    from benchmarks.loop_memory_worker import ITERATIONS, SIZE, drift, drift_slope, peak_of
+    from benchmarks.plain_loops import PlainLoops
     from benchmarks.result import NotRun, Row
 
 LIGHT = [case for case in CASES.values() if "10⁷" not in case.name]
@@ -78,6 +92,9 @@ def test_numpy_agrees_with_the_reference(case: Case, thorough: bool):
         # Thousands of rows, each by itself.
         rows = {name: a[:8] if a.ndim == 2 else a for name, a in case.arrays().items()}
         arrays = lambda: {name: a.copy() for name, a in rows.items()}  # noqa: E731
+    if case.kind in ("cube roots", "anomalies") and not thorough:
+        # Thousands of values, each in a loop of Python.
+        arrays = lambda: {"values": case.arrays()["values"][:100]}  # noqa: E731
     results = numpy_program(case.kind, arrays()).results()
     check(case.name, results, reference(case.kind, arrays()), case.rtol)
 
@@ -218,6 +235,160 @@ def test_slower_is_what_nearly_all_turns_agree_on():
     mean, counts = before._summary(ratios)
     assert "4 programs" in mean
     assert counts.endswith("1; slower: 1")
+
+
+# ---- loops and graphs ----
+
+PLAIN = PlainLoops(np.stack)
+newton_kinds = pytest.mark.parametrize("kind", ["cube roots", "anomalies"])
+
+
+def newton_values(n: int) -> dict[str, np.ndarray]:
+    return {"values": CASES["Newton, cube root"].arrays()["values"][:n]}
+
+
+def test_reference_of_cube_roots_is_their_closed_form():
+    values = newton_values(50)["values"]
+    expected = [np.asarray(np.cbrt(values).sum()), np.cbrt(values) / (3.0 * values)]
+    check("cube roots", reference("cube roots", {"values": values}), expected, 1e-12)
+
+
+def test_reference_of_anomalies_solves_keplers_equation():
+    means = CASES["Newton, Kepler"].arrays()["values"][:50]
+    total, slopes = reference("anomalies", {"values": means})
+    # dE/dM = 1/(1 − e·cos E), hence cos E, hence E between 0 and π.
+    angles = np.arccos((1.0 - 1.0 / slopes) / loop_functions.ECCENTRICITY)
+    found = angles - loop_functions.ECCENTRICITY * np.sin(angles)
+    np.testing.assert_allclose(found, means, rtol=1e-7)
+    np.testing.assert_allclose(total, angles.sum(), rtol=1e-8)
+
+
+@newton_kinds
+def test_c_agrees_with_the_reference(kind: str):
+    arrays = newton_values(200)
+    try:
+        program = compiled_c.program(kind, arrays)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    check(kind, program.results(), reference(kind, arrays), 1e-12)
+
+
+@newton_kinds
+def test_without_a_compiler_c_is_unavailable(kind: str, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(UnavailableError, match="no-such-compiler was not found"):
+        compiled_c.program(kind, newton_values(1))
+
+
+def test_without_loops_our_side_is_unavailable():
+    def missing(*args, **options):
+        raise UnavailableError("this gradtape has no scan")
+
+    arrays = CASES["Kalman scan"].arrays()
+    library = compiled_gradtape.LIB._replace(scan=missing)
+    with (
+        patch.object(compiled_gradtape, "LIB", library),
+        pytest.raises(UnavailableError, match="has no scan"),
+    ):
+        compiled_gradtape.program("kalman", arrays).results()
+
+
+def test_the_double_pendulum_keeps_its_energy():
+    start, params = (CASES["Runge–Kutta scan"].arrays()[name] for name in ("start", "params"))
+    paths = []
+
+    def scan(*args, **options):
+        paths.append(PLAIN.scan(*args, **options)[1])
+        return None, paths[0]
+
+    loop_functions.pendulum_misfit(np, scan, start, params, 0.0)
+
+    def energy(y):
+        (a, b, u, v), (m1, m2, l1, l2) = y.T, params
+        speeds = 2.0 * l1 * l2 * u * v * np.cos(a - b) + (l2 * v) ** 2
+        moving = 0.5 * m1 * (l1 * u) ** 2 + 0.5 * m2 * ((l1 * u) ** 2 + speeds)
+        height = -(m1 + m2) * l1 * np.cos(a) - m2 * l2 * np.cos(b)
+        return moving + loop_functions.GRAVITY * height
+
+    energies = energy(np.concatenate([start[None], paths[0]]))
+    assert np.ptp(paths[0][:, 0]) > 1.0
+    np.testing.assert_allclose(energies, energies[0], rtol=1e-6)
+
+
+def test_loss_of_the_kalman_filter_is_that_of_the_joint_distribution():
+    from scipy.stats import multivariate_normal
+
+    arrays = CASES["Kalman scan"].arrays()
+    A, C, steps = arrays["transition"], arrays["emission"], 5
+    Q, R = np.diag(np.exp(arrays["log_q"])), np.diag(np.exp(arrays["log_r"]))
+    covs = [A @ A.T + Q]
+    for _ in range(steps - 1):
+        covs.append(A @ covs[-1] @ A.T + Q)
+    joint = np.zeros((2 * steps, 2 * steps))
+    for i in range(steps):
+        for j in range(i + 1):
+            block = C @ np.linalg.matrix_power(A, i - j) @ covs[j] @ C.T + (i == j) * R
+            joint[2 * i : 2 * i + 2, 2 * j : 2 * j + 2] = block
+            joint[2 * j : 2 * j + 2, 2 * i : 2 * i + 2] = block.T
+    observed = arrays["observed"][:steps]
+    expected = -multivariate_normal(cov=joint).logpdf(observed.ravel())
+    loss = reference("kalman", arrays | {"observed": observed})[0]
+    np.testing.assert_allclose(loss, expected, rtol=1e-12)
+
+
+def test_an_lstm_forgets_by_its_second_gate_and_shows_by_its_fourth():
+    wx, wh, xs = np.ones((1, 4)), np.zeros((1, 4)), np.array([[[0.5]], [[0.0]]])
+    bias = np.array([0.1, 0.2, 0.3, 0.4])
+    out = loop_functions.lstm(np, lambda z: 1 / (1 + np.exp(-z)), PLAIN.scan, wx, wh, bias, xs)
+    i, f, g, o = ([1 / (1 + np.exp(-(b + x))) for x in (0.5, 0.0)] for b in bias)
+    g = [np.tanh(0.3 + x) for x in (0.5, 0.0)]
+    cell = i[0] * g[0]
+    np.testing.assert_allclose(out[0, 0, 0], o[0] * np.tanh(cell))
+    np.testing.assert_allclose(out[1, 0, 0], o[1] * np.tanh(f[1] * cell + i[1] * g[1]))
+
+
+def test_memory_is_that_at_the_peak():
+    if not loop_memory.PEAK_RESET.exists():
+        pytest.skip("only Linux can forget a peak")
+    # 40 MB, gone before the call ends; Linux counts resident pages roughly.
+    assert peak_of(lambda: None) < 4e6
+    assert 38e6 < peak_of(lambda: np.ones(5_000_000).sum()) < 60e6
+
+
+def test_the_loop_whose_memory_is_measured_has_the_slope_it_is_checked_by():
+    x = np.linspace(0.0, 3.0, 5)
+    found = gt.grad(lambda x: drift(PLAIN.while_loop, x, 30))(x)
+    np.testing.assert_allclose(found, drift_slope(x, 30), rtol=1e-13)
+    assert np.ptp(drift_slope(x, 30)) > 1e-3
+
+
+def test_memory_is_held_against_the_states_that_are_kept():
+    states = {"all": ITERATIONS, "sqrt": 200, "100": 200}
+    assert states == loop_memory.KEPT
+    found = loop_memory.row_of("sqrt", 200, [200 * 8 * SIZE, 400 * 8 * SIZE, 800 * 8 * SIZE])
+    assert (found.ratio.median, found.met, found.unit) == (2.0, True, "bytes")
+    assert '`save="sqrt"`' in found.what
+    assert "`save=100`" in loop_memory.row_of("100", 200, [1]).what
+
+
+def test_a_graph_has_a_node_for_each_step_of_the_chain():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        few, many = (gt.jit(lambda x, n=n: graphs.chain(x, n)).graph(np.ones(3)) for n in (10, 60))
+    assert len(many.nodes) - len(few.nodes) == 50
+    value, slope = graphs.expected(np.linspace(-1.0, 1.0, 4), 1_000)
+    assert np.isfinite(value)
+    assert np.all(np.isfinite(slope))
+
+
+@pytest.mark.skipif(not hasattr(gt, "run"), reason="no lazy graphs yet")
+def test_the_time_of_a_graph_includes_a_check_of_its_results():
+    assert graphs.seconds(50) > 0.0
+    with (
+        patch.object(graphs, "expected", lambda given, nodes: (0.0, given)),
+        pytest.raises(AssertionError, match="graph of 50 nodes"),
+    ):
+        graphs.seconds(50)
 
 
 # ---- how large the house is ----

@@ -39,6 +39,7 @@ def run():
     before = threads()
     gt.set_num_threads(2)
     f = jit(lambda x, y: np.exp(x - y) + 1.0)
+    loop = jit(lambda v, a: gt.fori_loop(0, 5, lambda i, s: np.sin(s) * a + i, v))
     product = jit(lambda a, b: np.tanh(a @ b) + 1.0)
     results = {
         "kernels": gt.grad(lambda x: np.sum(np.tanh(x) * x))(x),
@@ -47,6 +48,8 @@ def run():
         "entry": [f(x[0], y) for y in (0.25, 0.5)][1],
         "products": product(M / 50, M / 70),
         "lapack": gt.grad(lambda A: np.sum(np.linalg.inv(A) ** 2))(M),
+        "loops": loop(x[0], 0.5),
+        "registers": loop(x[0, :3], 0.5),
     }
     used = {
         "kernels": INSTALLED.kernels is not None,
@@ -55,6 +58,8 @@ def run():
         "entry": type(f.__call__).__name__ == "builtin_function_or_method",
         "products": not product.explain(M / 50, M / 70).eager,
         "lapack": lapack.numpy_routine("getrf", np.float64) is not None,
+        "loops": not loop.explain(x[0], 0.5).eager,
+        "registers": "carrying" in str(loop.explain(x[0, :3], 0.5)),
     }
     some = {name: np.ravel(result)[::97].tolist() for name, result in results.items()}
     return {"used": used, "results": some}
@@ -69,9 +74,9 @@ for setting in sys.argv[1:]:
 """
 
 # What does the same in another way rounds in another way.
-ROUNDED = {"kernels": 1e-13, "products": 1e-12, "lapack": 1e-11}
-# Copies are part of what computes on large arrays.
-INSIDE = {"kernels": {"copies"}}
+ROUNDED = {"kernels": 1e-13, "products": 1e-12, "lapack": 1e-11, "loops": 1e-13}
+# Copies are part of what computes on large arrays, and numbers in registers of native loops.
+INSIDE = {"kernels": {"copies"}, "loops": {"registers"}}
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 

@@ -76,7 +76,7 @@ def name_rule(op: Op, error: GradtapeError) -> None:
         op: The op that the rule belongs to.
         error: Changed in place.
     """
-    if op.kind not in ("custom", "graph") and _is_function(op.name):
+    if op.kind not in ("custom", "graph", "control") and _is_function(op.name):
         in_the_name_of(op.name, error)
 
 

@@ -5,20 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from gradtape.compiler.array_loop import ArrayLoop
 from gradtape.compiler.classify import cost_of
+from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, parts_of
 from gradtape.compiler.plan import Step
+from gradtape.compiler.product import Product
 
 
 def flops_of(step: Step) -> int:
     """Arithmetic instructions on elements; an elementary function counts as about 20."""
-    if not isinstance(step, Kernel):
+    if isinstance(step, Product):
         return step.flops
-    outer_points = math.prod(axis.size for axis in step.outer)
+    if isinstance(step, ElementProgram):
+        return cost_of(step.expressions) * step.longest
+    if isinstance(step, ArrayLoop):
+        return step.steps * sum(flops_of(inner) for plan in step.plans for inner in plan.steps)
+    return _flops_of_kernel(step)
+
+
+def _flops_of_kernel(kernel: Kernel) -> int:
+    outer_points = math.prod(axis.size for axis in kernel.outer)
     total = 0
-    for stage in step.stages:
+    for stage in kernel.stages:
         combined = sum(isinstance(statement, Accumulate) for statement in stage.inner)
-        total += step.points * (_cost(stage.inner) + combined)
+        total += kernel.points * (_cost(stage.inner) + combined)
         total += outer_points * _cost(stage.outer)
     return total
 
@@ -30,8 +41,11 @@ def _cost(statements: Iterable[Statement]) -> int:
 
 def traffic_of(step: Step) -> tuple[int, int]:
     """The bytes that a step reads and writes, each array once."""
-    if not isinstance(step, Kernel):
+    if isinstance(step, Product):
         return sum(b.nbytes for b in step.buffers if b is not step.c), step.c.nbytes
+    if isinstance(step, ElementProgram | ArrayLoop):
+        written = {b for b in step.buffers if b.kind != "input"}
+        return _size(set(step.buffers) - written), _size(written)
     read, written = ({place.buffer for place in places} for places in (step.reads, step.writes))
     return _size(read), _size(written)
 

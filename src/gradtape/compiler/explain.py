@@ -12,10 +12,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from gradtape.compiler.array_loop import ArrayLoop
+from gradtape.compiler.element_listing import element_listing
+from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.estimates import flops_of, in_bytes, in_flops, scaled, traffic_of
 from gradtape.compiler.fuse import Group
 from gradtape.compiler.kernel import Kernel
 from gradtape.compiler.listing import listing
+from gradtape.compiler.plan import Step
+from gradtape.compiler.product import Product
 from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.target import Code
 from gradtape.core.aval import Aval
@@ -204,9 +209,9 @@ def _reports(code: Code) -> Iterator[KernelReport]:
             time, lanes, parts, function = code.report(step)
             yield KernelReport(
                 step.name,
-                ops if first else step.ops if isinstance(step, Kernel) else (),
+                _ops(step, ops, first),
                 lines,
-                listing(step) if isinstance(step, Kernel) else "",
+                "" if isinstance(step, Product) else _listing(step),
                 lanes,
                 parts,
                 *traffic_of(step),
@@ -215,6 +220,30 @@ def _reports(code: Code) -> Iterator[KernelReport]:
                 _cuts(group) if first else (),
                 function,
             )
+
+
+def _ops(step: Step, ops: tuple[str, ...], first: bool) -> tuple[str, ...]:
+    """The names of the ops in a step; those of a group are told of its first one."""
+    if isinstance(step, ElementProgram | ArrayLoop):
+        return step.ops
+    return ops if first else () if isinstance(step, Product) else step.ops
+
+
+def _listing(step: Kernel | ElementProgram | ArrayLoop) -> str:
+    if isinstance(step, ArrayLoop):
+        return "\n".join(_loop_lines(step))
+    return listing(step) if isinstance(step, Kernel) else element_listing(step)
+
+
+def _loop_lines(loop: ArrayLoop) -> Iterator[str]:
+    """A loop as text: the steps of each of its graphs."""
+    length = "" if loop.length is None else f" of {_plural(loop.length, 'step')}"
+    yield f"{loop.node.op.name}{length}:"
+    for plan in loop.plans:
+        yield f"    {plan.graph.name}:"
+        for step in plan.steps:
+            text = step.name if isinstance(step, Product) else _listing(step)
+            yield textwrap.indent(text, " " * 8)
 
 
 def _cuts(group: Group) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradtape.graph.inline import expand
-from gradtape.graph.ir import Graph
+from gradtape.graph.ir import Graph, Rewriter, with_graphs
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.passes.hopeful import hopeful
 from gradtape.graph.passes.share import share
@@ -24,8 +24,23 @@ def optimized(graph: Graph, *, debug: bool = False, settling: bool = True) -> Gr
     """
     if debug:
         verify(graph)
+    graph = _with_optimized_bodies(graph, debug, settling)
     for run in PASSES if settling else (hopeful, *PASSES):
         graph = run(graph)
         if debug:
             verify(graph)
     return graph
+
+
+def _with_optimized_bodies(graph: Graph, debug: bool, settling: bool) -> Graph:
+    """The graph with the passes run over the graphs of its loops and branches."""
+    if not any(node.op.kind == "control" for node in graph.nodes):
+        return graph
+    rewriter = Rewriter(graph)
+    for node in graph.nodes:
+        new = rewriter.copy(node)
+        if node.op.kind == "control":
+            new.params = with_graphs(
+                node.params, lambda body: optimized(body, debug=debug, settling=settling)
+            )
+    return rewriter.finish()

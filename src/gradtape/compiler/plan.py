@@ -1,6 +1,7 @@
 """From a graph to a plan: steps in order, and their memory, for no particular machine.
 
-A step is a loop nest (`Kernel`) or a matrix product (`Product`). A target compiles and runs plans
+A step is a loop nest (`Kernel`), a matrix product (`Product`), or a loop or branch: of small arrays
+(`ElementProgram`) or of any (`ArrayLoop`). A target compiles and runs plans
 (`compiler.target`). It may replace steps by others that suit its machine; the memory is then laid
 out for those.
 """
@@ -10,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gradtape import config
+from gradtape.compiler.array_loop import ArrayLoop, array_loop
 from gradtape.compiler.build import build
+from gradtape.compiler.element_program import ElementProgram, element_program
 from gradtape.compiler.fuse import Fusion, Group
 from gradtape.compiler.fusion_roots import source_of_matrix
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
@@ -23,7 +27,7 @@ from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value
 from gradtape.ops.cast import copy_op
 from gradtape.ops.shape import broadcast_op
 
-Step = Kernel | Product
+Step = Kernel | Product | ElementProgram | ArrayLoop
 
 
 @dataclass(eq=False, repr=False)
@@ -94,22 +98,30 @@ def plan_of(graph: Graph, name: str = "run") -> Plan:
         (group, _steps(group, buffers, f"{name}_k{number}"))
         for number, group in enumerate(fusion.groups)
     ]
-    checks = {
-        part.extra: None
-        for _, steps in steps_of_groups
-        for step in steps
-        if isinstance(step, Kernel)
-        for part in step.expressions
-        if part.name == "check"
-    }
+    checks: dict[Failure, int] = {}
+    for group, steps in steps_of_groups:
+        for step in steps:
+            for failure in _failures(step):
+                # What is in a loop counts as being where the loop is.
+                node = failure.node if group.opaque is None else group.opaque
+                checks.setdefault(failure, fusion.order[node])
     return Plan(
         name,
         fusion,
         tuple(buffers[value] for value in graph.inputs),
         tuple(buffers[value] for value in graph.outputs),  # type: ignore[index]
         steps_of_groups,
-        tuple(sorted(checks, key=lambda failure: fusion.order[failure.node])),
+        tuple(sorted(checks, key=lambda failure: checks[failure])),
     )
+
+
+def _failures(step: Step) -> list[Failure]:
+    """The conditions that a step checks."""
+    if isinstance(step, Product):
+        return []
+    if isinstance(step, ArrayLoop):
+        return step.failures
+    return [part.extra for part in step.expressions if part.name == "check"]
 
 
 def _with_own_outputs(graph: Graph) -> Graph:
@@ -147,6 +159,11 @@ def _buffers(graph: Graph, fusion: Fusion) -> dict[Value, Buffer]:
 def _steps(group: Group, buffers: dict[Value, Buffer], name: str) -> tuple[Step, ...]:
     if group.opaque is None:
         return (build(group, buffers, name),)
+    if group.opaque.op.kind == "control":
+        program = None
+        if config.uses("registers"):
+            program = element_program(group.opaque, buffers, name)
+        return (program or array_loop(group.opaque, buffers, name, plan_of),)
     if isinstance(group.opaque.op.lower, Contraction):
         return (_product(group.opaque, buffers),)
     return tuple(serial_kernels(group.opaque, buffers, name))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.compiler import free_memory
-from gradtape.compiler.classify import obstacle
+from gradtape.compiler.control import obstacle
 from gradtape.compiler.cpu.target import host_target
 from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized

@@ -31,6 +31,7 @@ from gradtape.core.tensor import Tensor, as_value, is_extended_float
 from gradtape.errors import ContextError, GradtapeError, LeakedTensorError
 
 Modes = tuple[Mode, ...]
+_PYTHON_NUMBERS = (int, float, complex)
 
 
 def call(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -107,7 +108,10 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     if not any_tensor:
         return out
     if op.outputs != 1:
-        return tuple(o if isinstance(o, Tensor) else Tensor(o) for o in out)
+        # A loop may carry Python numbers along.
+        return tuple(
+            o if isinstance(o, Tensor) or type(o) in _PYTHON_NUMBERS else Tensor(o) for o in out
+        )
     return out if isinstance(out, Tensor) else Tensor(out)
 
 
@@ -142,10 +146,14 @@ def _reverse(segment: Segment, op: Op, operands: list[Any], params: dict[str, An
             raise _foreign(op, node.segment)
         below.append(operand.value)
         parents.append(node)
+    count = None
+    if op.recorded is not None and recording is not None:
+        params, count = op.recorded(params)
     out = dispatch(op, below, params)
     if recording is None:
         return out
-    return record(recording, op, parents, below, out, params)
+    made = record(recording, op, parents, below, out, params)
+    return made if count is None else made[:count]
 
 
 def _lower(level: Level, than: Level) -> bool:

@@ -34,8 +34,8 @@ from gradtape.errors import (
     ShapeError,
 )
 
-# Ops that call users' functions, which own their arrays.
-_OF_USERS = ("custom", "graph")
+# Ops that run other ops, or users' functions, which own their arrays.
+_OF_USERS = ("custom", "graph", "control")
 
 
 class NotFiniteError(Exception):

@@ -111,6 +111,8 @@ class Op:
         facts: Properties that graph passes rely on.
         effect: Its side effect ("random", "assertion"), or None.
         graph: The graph of a compiled function; None for other ops.
+        recorded: `recorded(params)`, for an op that also returns values for the backward pass when
+            it is recorded: the parameters to run it with then, and how many results are the user's.
         lower: How the compiler generates code for it (see `core.lowering`); None runs `evaluate`.
         composed: `composed(*arrays, **params)`, the forward made of other ops that have kernels,
             for large arrays; returns `NotImplemented` where it does not fit.
@@ -126,7 +128,7 @@ class Op:
     __slots__ = (
         "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "careful_jvp", "composed",
         "effect", "evaluate", "facts", "fast", "flat_vjps", "graph", "jvp", "kind", "lower", "name",
-        "outputs", "partials", "vjp_all", "vjp_each", "vjps",
+        "outputs", "partials", "recorded", "vjp_all", "vjp_each", "vjps",
     )  # fmt: skip
 
     def __init__(
@@ -146,6 +148,7 @@ class Op:
         facts: Facts = NO_FACTS,
         effect: str | None = None,
         graph: Any = None,
+        recorded: Callable[[dict[str, Any]], tuple[dict[str, Any], int]] | None = None,
         lower: Lowering | None = None,
         composed: Callable[..., Any] | None = None,
         fast: Callable[..., Any] | None = None,
@@ -165,6 +168,7 @@ class Op:
         self.facts = facts
         self.effect = effect
         self.graph = graph
+        self.recorded = recorded
         self.lower = lower
         self.composed = composed
         self.fast = fast

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.autodiff.reverse import record
-from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, is_differentiable
 from gradtape.core.evaluate import explain
@@ -29,10 +27,11 @@ from gradtape.core.op import Op
 from gradtape.core.recent import Recent
 from gradtape.core.state import current, mode_keys
 from gradtape.core.tensor import Tensor
-from gradtape.graph.ir import Graph, Operand, Value, replaced
+from gradtape.graph.derived import Derived, batched, dear, pullback, pushforward, reached
+from gradtape.graph.ir import Graph
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.run import replay
-from gradtape.graph.trace import UNRECORDED, operand_of, trace
+from gradtape.graph.trace import UNRECORDED
 
 # The number of derivatives and batched forms a graph keeps; the least recently used goes first.
 _MOST_DERIVED = 64
@@ -122,20 +121,13 @@ class GraphFunction:
     @lazy
     def reached(self) -> list[int]:
         """For each output, the inputs that its gradient reaches, as bits of a number."""
-        found = {value: 1 << n for n, value in enumerate(self.graph.inputs)}
-        for node in self.graph.nodes:
-            bits = 0
-            for operand in node.operands if node.op.tracked else ():
-                if isinstance(operand, Value) and is_differentiable(operand):
-                    bits |= found[operand]
-            found.update(dict.fromkeys(node.outputs, bits))
-        return [found[o] if isinstance(o, Value) else 0 for o in self.graph.outputs]
+        return reached(self.graph)
 
     @lazy
     def _recording(self) -> GraphFunction | None:
         """The graph that also outputs the values a backward pass needs; None if there are none."""
         known = set(self.graph.outputs)
-        kept = [value for value in _dear(self.graph) if value not in known]
+        kept = [value for value in dear(self.graph) if value not in known]
         if not kept:
             return None
         outputs = (*self.graph.outputs, *kept)
@@ -170,31 +162,11 @@ class GraphFunction:
         )
         if not chosen:
             return lambda _ct, _out, inputs: [None] * len(inputs)
-        dear = set(_dear(self.graph))
-        kept = [n for n, output in enumerate(outputs) if output in dear]
-        count = len(self.graph.inputs)
-        traced_as: list[Operand] = []
-
-        def pulled(*values: Any) -> Any:
-            primals, cotangents = values[:count], [None] * len(outputs)
-            for n, value in zip(moving, values[count + len(kept) :], strict=True):
-                cotangents[n] = value
-
-            def replayed(*primals: Any) -> Any:
-                results = self._replayed(*primals)
-                traced_as.extend(operand_of(results[n]) for n in kept)
-                return results
-
-            return record(replayed, primals, {}, chosen, self.graph.name).pull(cotangents)
-
-        def without_kept(graph: Graph) -> Graph:
-            given = graph.inputs[count : count + len(kept)]
-            return dead(replaced(graph, dict(zip(traced_as, given, strict=True))))
-
-        avals = [value.aval for value in self.graph.inputs]
-        avals += [_strong(outputs[n].aval) for n in (*kept, *moving)]
-        key = ("vjp", chosen, moving)
-        derivative = self._derive(key, "gradient", pulled, avals, without_kept)
+        worth = set(dear(self.graph))
+        kept = [n for n, output in enumerate(outputs) if output in worth]
+        derivative = self._derive(
+            ("vjp", chosen, moving), lambda: pullback(self.graph, chosen, moving, kept)
+        )
 
         def pull(ct: Sequence[Any], out: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
             given = (*inputs, *[out[n] for n in kept], *[ct[n] for n in moving])
@@ -207,65 +179,38 @@ class GraphFunction:
 
     def _push(self, tangents: Sequence[Any], _out: Any, *inputs: Any) -> tuple[Any, ...]:
         moving = tuple(n for n, tangent in enumerate(tangents) if tangent is not None)
-        count = len(inputs)
-
-        def pushed(*values: Any) -> Any:
-            fixed = list(values[:count])
-
-            def function(*some: Any) -> Any:
-                for n, value in zip(moving, some, strict=True):
-                    fixed[n] = value
-                return self._replayed(*fixed)
-
-            return jvp(function, tuple(values[n] for n in moving), values[count:])[1]
-
-        avals = [value.aval for value in self.graph.inputs]
-        avals += [_strong(self.graph.inputs[n].aval) for n in moving]
-        derivative = self._derive(("jvp", moving), "tangent", pushed, avals)
+        derivative = self._derive(("jvp", moving), lambda: self._tangents(moving))
         return derivative(*inputs, *(tangents[n] for n in moving))
+
+    def _tangents(self, moving: Sequence[int]) -> Derived:
+        """The graph that pushes tangents forward, without the values themselves."""
+        graph, constants = pushforward(self.graph, moving)
+        tangents = graph.outputs[len(self.graph.outputs) :]
+        return Derived(dead(Graph(graph.name, graph.inputs, graph.nodes, tangents)), constants)
 
     def _batch(self, _op: Op, axes: Any, args: Any, _params: Any) -> tuple[Any, Any]:
         sizes = {arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None}
         (size,) = sizes
-        avals = [
-            value.aval if axis is None else _batched(value.aval, axis, size)
-            for value, axis in zip(self.graph.inputs, axes, strict=True)
-        ]
-        batched = vmap(self._replayed, in_axes=tuple(axes))
-        derived = self._derive(("vmap", tuple(axes), size), "batched", batched, avals)
+        every = (True,) * len(self.graph.outputs)
+        derived = self._derive(
+            ("vmap", tuple(axes), size), lambda: batched(self.graph, axes, size, every)
+        )
         return derived(*args), (0,) * len(self.graph.outputs)
 
     def _replayed(self, *values: Any) -> tuple[Any, ...]:
         return tuple(replay(self.graph, values))
 
-    def _derive(
-        self,
-        key: Any,
-        what: str,
-        function: Callable[..., Any],
-        avals: Sequence[Aval],
-        finish: Callable[[Graph], Graph] = lambda graph: graph,
-    ) -> Callable[..., tuple[Any, ...]]:
+    def _derive(self, key: Any, derive: Callable[[], Derived]) -> Callable[..., tuple[Any, ...]]:
         """The graph of a transform as a function, traced when it is first needed."""
-        rewriting = current().rewriting
-        key = (key, mode_keys(rewriting))
+        key = (key, mode_keys(current().rewriting))
         known = self._derived.get(key)
         if known is None:
-            name = f"{self.graph.name}, {what}"
-            traced = trace(function, avals, name, rewriting=rewriting)
-            constants = [capture.current() for capture in traced.captures]
-            derived = GraphFunction(finish(traced.graph), self._make)
-            # The constants are arrays that rules made when they were traced.
+            graph, constants = derive()
+            derived = GraphFunction(graph, self._make)
             known = self._derived.put(
                 key, lambda *inputs: derived(*inputs, *constants), most=_MOST_DERIVED
             )
         return known
-
-
-def _dear(graph: Graph) -> list[Value]:
-    """The values that are kept for a backward pass."""
-    dear = (node for node in graph.nodes if node.op.kind not in ("elementwise", "linear"))
-    return [value for node in dear for value in node.outputs]
 
 
 def _is_recorded(value: Any) -> bool:
@@ -281,11 +226,3 @@ def _is_recorded(value: Any) -> bool:
 def _unrecorded(value: Any) -> Any:
     """A value that reverse mode does not record; tangents stay with it."""
     return call(UNRECORDED, (value,), {})
-
-
-def _strong(aval: Aval) -> Aval:
-    return Aval(aval.shape, np.dtype(aval.dtype))
-
-
-def _batched(aval: Aval, axis: int, size: int) -> Aval:
-    return Aval((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype)

@@ -314,6 +314,17 @@ class Rewriter:
         return Graph(self._graph.name, self._inputs, self.nodes, outputs)
 
 
+def with_graphs(params: Mapping[str, Any], change: Callable[[Graph], Graph]) -> dict[str, Any]:
+    """The parameters of an op with each graph among them, also in tuples, replaced by another."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, Graph):
+            return change(value)
+        return tuple(map(changed, value)) if isinstance(value, tuple) else value
+
+    return {name: changed(value) for name, value in params.items()}
+
+
 def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
     """A copy of the graph, with results of nodes replaced by inputs wherever they are read."""
     rewriter = Rewriter(graph)

@@ -19,10 +19,15 @@ from gradtape.graph.capture import redrawn
 
 # Ops that only graphs have: their names in files, and where they are.
 _OF_GRAPHS = {
+    "branch": "gradtape.graph.switch_op:branch_op",
     "constant": "gradtape.graph.graph_of_function:CONSTANT",
     "int": "gradtape.graph.python_numbers:_COUNTED",
     "random_state": "gradtape.graph.capture:_RANDOM_STATE",
+    "scan": "gradtape.graph.scan_op:scan_op",
+    "switch": "gradtape.graph.switch_op:switch_op",
     "unrecorded": "gradtape.graph.trace:UNRECORDED",
+    "while": "gradtape.graph.while_op:while_op",
+    "while_pull": "gradtape.graph.while_op:while_pull_op",
 }
 
 

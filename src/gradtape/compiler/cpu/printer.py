@@ -7,14 +7,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gradtape.compiler.array_loop import ArrayLoop
 from gradtape.compiler.cpu.gemm.gemm import gemms_of
 from gradtape.compiler.cpu.kernel_families import Pattern, families
 from gradtape.compiler.cpu.llvm.builder import Module
+from gradtape.compiler.cpu.llvm.element_code import ElementCode
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.loops import Loops
+from gradtape.compiler.cpu.loop_function import LoopFunction
 from gradtape.compiler.cpu.parameters import Parameters
 from gradtape.compiler.cpu.routine import FIRST_FAILURE, KernelCall, Routine, write_routine
-from gradtape.compiler.cpu.schedule import Schedule, divided, scheduled
+from gradtape.compiler.cpu.schedule import Schedule, divided, scheduled, scheduled_elements
+from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
 from gradtape.compiler.plan import Plan, Step
 
@@ -52,14 +56,28 @@ def print_plan(plan: Plan, module: Module, cpu: Cpu) -> Printed:
         step: scheduled(step, cpu.vector_bytes) for step in plan.steps if isinstance(step, Kernel)
     }
     calls = _write_kernels(module, schedules, slots, codes)
+    table = Parameters(slots, len(slots), codes)
+    for step in plan.steps:
+        if isinstance(step, ElementProgram):
+            schedule = scheduled_elements(step)
+            ElementCode(module, step, schedule, table).write()
+            calls[step] = KernelCall(step.name, schedule.parts)
+        elif isinstance(step, ArrayLoop):
+            for inner in step.plans:
+                print_plan(inner, module, cpu)
+            LoopFunction(module, step, table).write()
+            calls[step] = KernelCall(step.name, 1)
     write_routine(module, Routine(plan, calls, slots), cpu)
-    return Printed(plan, schedules, {kernel: call.function for kernel, call in calls.items()})
+    functions = {step: call.function for step, call in calls.items() if isinstance(step, Kernel)}
+    return Printed(plan, schedules, functions)
 
 
 def _for_cpu(step: Step, cpu: Cpu) -> Sequence[Step]:
     """A step as the CPU runs it: long reductions in two, products with memory for partial sums."""
     if isinstance(step, Kernel):
         return divided(step)
+    if isinstance(step, ElementProgram | ArrayLoop):
+        return (step,)
     size = max((gemm.work_bytes(cpu) for gemm in gemms_of(step)), default=0)
     if not size:
         return (step,)
@@ -72,9 +90,9 @@ def _write_kernels(
     schedules: Mapping[Kernel, Schedule],
     slots: Mapping[Buffer, int],
     codes: Mapping[Failure, int],
-) -> dict[Kernel, KernelCall]:
+) -> dict[Step, KernelCall]:
     """Write the functions of kernels, one for those alike; returns how each is called."""
-    calls: dict[Kernel, KernelCall] = {}
+    calls: dict[Step, KernelCall] = {}
     table = Parameters(slots, len(slots), codes)
     patterns = [Pattern(kernel, schedule, codes) for kernel, schedule in schedules.items()]
     for family in families(patterns):

@@ -16,7 +16,7 @@ from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
 from gradtape.compiler.cpu.runtime.blocks_native import SMALL
 from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
-from gradtape.compiler.kernel import Buffer, Kernel
+from gradtape.compiler.kernel import Buffer
 from gradtape.compiler.plan import Plan, Step
 from gradtape.compiler.product import Product
 
@@ -28,8 +28,8 @@ _FEW_BUFFERS = 64
 # A table of more addresses than this is not on the stack.
 _MOST_ON_STACK = 1024
 
-# The function returns 0 if all went well, `NO_MEMORY`, `UNSETTLED_STATUS`, or, from this number on,
-# the number of the first condition that did not hold.
+# The function returns 0 if all went well, `INTERRUPTED_STATUS`, `NO_MEMORY`, `UNSETTLED_STATUS`, or
+# the number, from this one on, of the first condition that did not hold.
 FIRST_FAILURE = UNSETTLED_STATUS + 1
 
 
@@ -61,7 +61,7 @@ class Routine(NamedTuple):
     """
 
     plan: Plan
-    calls: Mapping[Kernel, KernelCall]
+    calls: Mapping[Step, KernelCall]
     slots: Mapping[Buffer, int]
 
     @property

@@ -10,8 +10,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from gradtape.compiler.array_loop import UNKNOWN_STEPS, ArrayLoop
 from gradtape.compiler.build import substituted
 from gradtape.compiler.classify import cost_of
+from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.kernel import (
     Accumulate,
     Accumulator,
@@ -81,7 +83,11 @@ def nanoseconds(step: Step) -> float:
     """A rough time on one core."""
     if isinstance(step, Product):
         return step.flops / _FLOPS
+    if isinstance(step, ArrayLoop):
+        return step.steps * sum(nanoseconds(inner) for plan in step.plans for inner in plan.steps)
     instructions = cost_of(step.expressions)
+    if isinstance(step, ElementProgram):
+        return instructions * _LANE * (UNKNOWN_STEPS if step.endless else step.longest)
     size = sum(buffer.nbytes for buffer in step.buffers if buffer.kind != "scratch")
     return step.points * (instructions + 1) * _LANE / 8 + size * _BYTE
 
@@ -103,6 +109,16 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     step = lanes if axis is vector else 1
     block = math.ceil(axis.size / step / parts) * step
     return Schedule(vector, lanes, columns, axis, block, math.ceil(axis.size / block), peeled)
+
+
+def scheduled_elements(program: ElementProgram) -> Schedule:
+    """Choose how to run an element program: in parts if its steps do not depend on each other."""
+    axis = program.parallel
+    parts = min(_MOST_PARTS, int(nanoseconds(program) / _PART))
+    if axis is None or parts < 2:
+        return Schedule(None, 1, False, None, 0, 1, False)
+    block = math.ceil(axis.size / parts)
+    return Schedule(None, 1, False, axis, block, math.ceil(axis.size / block), False)
 
 
 def _divided_axis(axes: Sequence[Axis], parts: int) -> Axis | None:

@@ -54,7 +54,7 @@ def folded(op: Op, operands: Sequence[Operand], params: Mapping[str, Any], aval:
         params: Its parameters.
         aval: The abstract result; the number is of its dtype.
     """
-    if op.effect is not None or op.kind in ("custom", "graph") or not operands:
+    if op.effect is not None or op.kind in ("custom", "graph", "control") or not operands:
         return None
     numbers = [number_of(operand) for operand in operands]
     if any(number is None for number in numbers):

@@ -13,8 +13,9 @@ from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, Builder, Type, Va
 # The most stack that a function may use for its values.
 STACK_BYTES = 1 << 13
 
-# The code for the failure that there is no memory. The codes of others are larger.
-NO_MEMORY = 1
+# The code for the failure that there is no memory. The codes of others are larger, but for that of
+# an interrupt.
+NO_MEMORY = 2
 
 
 def take_scratch(b: Builder, size: int, status: Value) -> Value:

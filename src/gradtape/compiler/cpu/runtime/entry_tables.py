@@ -43,8 +43,10 @@ from gradtape.compiler.cpu.runtime.object_layout import ObjectLayout
 MOST_WORDS = 16384
 
 
-# Returned by a compiled function if another one has to take over after all.
-UNSETTLED_STATUS = 2
+# Returned by a compiled function if a signal handler raised while it ran; and if another function
+# has to take over after all. The smallest status of all is returned.
+INTERRUPTED_STATUS = 1
+UNSETTLED_STATUS = 3
 
 
 class Header(enum.IntEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradtape.compiler.cpu.runtime import blocks, pool, scratch
+from gradtape.compiler.cpu.runtime import blocks, pool, scratch, signals
 
 
 def imports(text: str) -> dict[str, int]:
@@ -14,4 +14,6 @@ def imports(text: str) -> dict[str, int]:
         needed |= blocks.imports()
     if "@gt_scratch(" in text:
         needed |= scratch.imports()
+    if "@gt_poll(" in text:
+        needed |= signals.imports()
     return needed

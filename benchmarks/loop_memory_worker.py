@@ -1,0 +1,75 @@
+"""Measures the memory of one loop: `python -m benchmarks.loop_memory_worker SAVE`."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gradtape as gt
+from benchmarks.harness import assert_agree
+
+ITERATIONS = 10_000
+SIZE = 1_000
+RATE = 1e-4
+PEAK_RESET = Path("/proc/self/clear_refs")
+STATUS = Path("/proc/self/status")
+
+
+def drift(while_loop: Callable[..., Any], x: Any, iterations: Any) -> Any:
+    """Move numbers uphill along a sine, and add them up."""
+
+    def going(state: Any) -> Any:
+        return state[1] < iterations
+
+    def body(state: Any) -> Any:
+        x, count = state
+        return x + RATE * np.sin(x), count + 1
+
+    return np.sum(while_loop(going, body, (x, 0))[0])
+
+
+def drift_slope(x: np.ndarray, iterations: int) -> np.ndarray:
+    """Compute the gradient of `drift` forward: the numbers do not depend on each other."""
+    slope = np.ones_like(x)
+    for _ in range(iterations):
+        slope, x = slope * (1.0 + RATE * np.cos(x)), x + RATE * np.sin(x)
+    return slope
+
+
+def peak_of(call: Callable[[], object]) -> int:
+    """Return by how many bytes a call raises resident memory at its peak."""
+    PEAK_RESET.write_text("5")  # the peak so far is forgotten: proc(5)
+    before = _resident("VmRSS")
+    call()
+    return _resident("VmHWM") - before
+
+
+def _resident(field: str) -> int:
+    for line in STATUS.read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0]) * 1024
+    raise LookupError(f"{STATUS} has no {field}")
+
+
+def main(save: str) -> None:
+    """Compile the gradient by a short call, then measure a long one and check its result."""
+    kept: Any = int(save) if save.isdigit() else save
+
+    def loop(*args: Any) -> Any:
+        return gt.while_loop(*args, save=kept)
+
+    gradient = gt.jit(gt.grad(lambda x, iterations: drift(loop, x, iterations)))
+    x = np.random.default_rng(0).uniform(0.0, 3.0, SIZE)
+    gradient(x, np.int64(2))
+    results: list[Any] = []
+    peak = peak_of(lambda: results.append(gradient(x, np.int64(ITERATIONS))))
+    assert_agree(f"save={save}", results[0], drift_slope(x, ITERATIONS))
+    print(json.dumps({"bytes": peak}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
