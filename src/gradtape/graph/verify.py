@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gradtape.core.aval import aval_of
 from gradtape.errors import GradtapeError, a_type
+from gradtape.graph.control_faults import control_faults
 from gradtape.graph.ir import Graph, Literal, Node, Value
 from gradtape.graph.show import show_aval, show_node, show_operand, value_names
 
@@ -56,7 +57,11 @@ def _faults(graph: Graph, names: dict[Value, str]) -> Iterator[tuple[str, Node |
             yield f"input {names[value]} is the result of {value.node.op.name}", None
         made.add(value)
     for node in graph.nodes:
-        for what in (*_faults_of_operands(node, made, names), *_faults_of_results(node, made)):
+        for what in (
+            *_faults_of_operands(node, made, names),
+            *_faults_of_results(node, made),
+            *control_faults(node),
+        ):
             yield what, node
         made.update(node.outputs)
     for place, output in enumerate(graph.outputs):
