@@ -129,6 +129,13 @@ def test_rules_of_users_are_the_same_only_if_they_are_one_object() -> None:
     assert not one.same_as(two)
 
 
+def test_only_graphs_are_compared() -> None:
+    with pytest.raises(ArgumentError, match="same_as: got a list, expected a graph"):
+        step().same_as([step()])  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="structural_hash: got a function, expected a graph"):
+        gt.graph.structural_hash(gt.sum)
+
+
 def test_shared_and_deep_bodies_take_linear_time() -> None:
     # There are 2**200 paths to the innermost graph, and more levels than Python has frames.
     one, two = deep(200, copies=2), deep(200, copies=2)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
+import pkgutil
 import stat
 import struct
 import subprocess
@@ -19,9 +21,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import gradtape as gt
+import gradtape.graph
 from every_case import FURTHER, call_of, each
 from gradtape.core.aval import Aval
-from gradtape.core.op import Op
+from gradtape.core.op import Op, registry
 from gradtape.errors import ArgumentError, GraphFileError
 from gradtape.graph import op_names
 from gradtape.graph.ir import Graph, Node, Value, structural_hash
@@ -112,6 +115,19 @@ def test_tangents_and_second_derivatives() -> None:
 
     again(graph_of(lambda x, t: gt.jvp(function, (x,), (t,)), ONES, ONES))
     again(graph_of(gt.hessian(function)))
+
+
+def test_every_op_of_graphs_has_a_name_in_files() -> None:
+    found = {}
+    for module in pkgutil.iter_modules(gradtape.graph.__path__, "gradtape.graph."):
+        values = vars(importlib.import_module(module.name)).values()
+        found.update({id(value): value for value in values if type(value) is Op})
+    graphs = [op for op in found.values() if registry.named(op.name) is not op]
+    assert len(graphs) > 5
+    for op in graphs:
+        name = op_names.name_of_op(op)
+        assert name is not None, f"add {op.name} to _OF_GRAPHS in graph/op_names.py"
+        assert op_names.op_of_name(name) is op
 
 
 # ---- what graphs have ---------------------------------------------------------------------------

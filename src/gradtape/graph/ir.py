@@ -17,6 +17,7 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.lazy import Deferred
 from gradtape.core.op import Op
 from gradtape.core.settle import Settling
+from gradtape.errors import ArgumentError, a_type
 
 # They are made of what is in this file, and are loaded when a graph is printed, run or cut.
 _show = Deferred("gradtape.graph.show:show")
@@ -190,10 +191,15 @@ class Graph:
         Returns:
             True if they are the same; then their `structural_hash` is the same, too.
 
+        Raises:
+            ArgumentError: The other is no graph.
+
         >>> one, two = (gt.jit(lambda x: x * 2.0).graph(np.ones(3)) for _ in range(2))
         >>> one == two, one.same_as(two)
         (False, True)
         """
+        if not isinstance(other, Graph):
+            raise ArgumentError(f"same_as: got {a_type(other)}, expected a graph")
         pending, seen = [(self, other)], set()
         while pending:
             pair = pending.pop()
@@ -351,10 +357,17 @@ def structural_hash(graph: Graph) -> str:
     Returns:
         64 hexadecimal digits. They are the same in every process, unless a parameter is a function.
 
+    Raises:
+        ArgumentError: It is no graph.
+
     >>> double, twice = (gt.jit(f).graph(np.ones(3)) for f in (lambda x: x * 2, lambda y: y * 2))
     >>> gt.graph.structural_hash(double) == gt.graph.structural_hash(twice)
     True
     """
+    if not isinstance(graph, Graph):
+        raise ArgumentError(
+            f"structural_hash: got {a_type(graph)}, expected a graph; use gt.graph.make_graph"
+        )
     hashes: dict[Graph, str] = {}
     for one in graph.nested():
         hashes[one] = _hash_of_nodes(one, hashes)

@@ -79,7 +79,7 @@ def load(path: str | os.PathLike[str]) -> Graph:
     """Load a graph from a file.
 
     Nothing is executed: the file can only name ops that gradtape has. The graph is checked before
-    it is returned; running it costs what its sizes say.
+    it is returned. Run it only if you trust its source, as it may take any time and memory.
 
     Args:
         path: A file written by `gt.graph.save`.

@@ -86,7 +86,7 @@ def to_html(graph: Graph, path: str | os.PathLike[str] | None = None) -> str:
         "items": [
             {
                 **{key.rstrip("_"): value for key, value in box._asdict().items()},
-                "open": count <= _OPEN_BELOW or (box.kind == "graph" and box.parent < 0),
+                "open": count <= _OPEN_BELOW,
             }
             for box in boxes
         ],
