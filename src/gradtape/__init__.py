@@ -324,6 +324,7 @@ if TYPE_CHECKING:
         testing as testing,
     )
     from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
+    from gradtape.autodiff.host_call import host_call as host_call
     from gradtape.compiler.cpu.runtime.pool import (
         get_num_threads as get_num_threads,
         set_num_threads as set_num_threads,
@@ -338,6 +339,12 @@ if TYPE_CHECKING:
         switch as switch,
         while_loop as while_loop,
     )
+    from gradtape.io.tensor_files import (
+        load as load,
+        load_metadata as load_metadata,
+        save as save,
+    )
+    from gradtape.lazy.variables import VariableEnvironment as VariableEnvironment
     from gradtape.ops.arrays import *  # noqa: F403
     from gradtape.ops.close import (
         allclose as allclose,
@@ -379,10 +386,13 @@ _NAMESPACES = (
 )  # fmt: skip
 _LAZY = {
     "autodiff.custom": "custom_jvp custom_vjp",
+    "autodiff.host_call": "host_call",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
     "graph.control": "cond fori_loop map scan switch while_loop",
+    "io.tensor_files": "load load_metadata save",
+    "lazy.variables": "VariableEnvironment",
     "ops.close": "allclose array_equal array_equiv isclose",
     "ops.generator": "manual_seed",
     "ops.linalg.solve": "solve",

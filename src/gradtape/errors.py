@@ -69,6 +69,17 @@ class MissingNameError(GradtapeError, AttributeError):
         return f"{self.args[0]}; {advice}" if advice else str(self.args[0])
 
 
+class VariableError(GradtapeError, KeyError):
+    """A variable that an environment does not have: `env.id_of("w")`; the text lists the names."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would put the text in quotes
+
+
+class FileFormatError(GradtapeError, ValueError):
+    """A file that is truncated, damaged or of another format: `gt.load("text.txt")`."""
+
+
 class WriteError(GradtapeError, ValueError):
     """A write that would lose history or go astray: `w[0] = 1.0` on a leaf outside `no_grad`."""
 
@@ -99,13 +110,6 @@ class ContextError(TapeError):
 
 class LeakedTensorError(GradtapeError, RuntimeError):
     """A tensor of a transform was used after the transform returned; return it instead."""
-
-
-class GraphFileError(GradtapeError, ValueError):
-    """A graph that cannot be saved, or a file that is truncated, changed or of a later version.
-
-    `gt.graph.load("weights.npz")` raises it; so does saving a graph with a rule of `gt.custom_vjp`.
-    """
 
 
 class GradientCheckError(GradtapeError, AssertionError):

@@ -354,7 +354,7 @@ NAMES_SAMPLES: dict[str, dict[str, Sample]] = {
 NAMES_EXEMPT: dict[str, dict[str, str]] = {
     "nn": {
         **dict.fromkeys(("Module", "ModuleList", "Parameter", "ParameterList"), _A_TEXT),
-        **dict.fromkeys(("ModuleDict", "Sequential", "init"), _A_TEXT),
+        **dict.fromkeys(("ModuleDict", "Sequential"), _A_TEXT),
         "MultiheadAttention": "it is a class with parameters",
     },
     "optim": {

@@ -172,7 +172,7 @@ def test_names_of_tensors(name: str) -> None:
         ("svd", "use gt.linalg.svd"),
         ("logit", "use gt.special.logit"),
         ("Adam", "use gt.optim.Adam"),
-        ("save", "use np.save"),
+        ("savez", "use np.savez"),
         ("sofmax", r"did you mean gt\.softmax\?"),
         ("nothing_like_it_anywhere", "has no attribute 'nothing_like_it_anywhere'$"),
     ],

@@ -117,16 +117,18 @@ def test_settled_rules_of_different_arguments_have_different_hashes() -> None:
 
 
 def test_rules_of_users_are_the_same_only_if_they_are_one_object() -> None:
-    def made(scale: float) -> Graph:
+    def made(scale: float) -> Any:
         @gt.custom_vjp
         def scaled(x: Any) -> Any:
             return x * scale
 
-        return graph_of(lambda x: scaled(x))
+        return scaled
 
-    one, two = made(2.0), made(3.0)
-    assert one.same_as(one)
-    assert not one.same_as(two)
+    double, triple = made(2.0), made(3.0)
+    one, again, other = (graph_of(lambda x, f=f: f(x)) for f in (double, double, triple))
+    assert one.same_as(again)
+    assert not one.same_as(other)
+    assert structural_hash(one) == structural_hash(again) != structural_hash(other)
 
 
 def test_only_graphs_are_compared() -> None:

@@ -68,7 +68,8 @@ def entries() -> list[Entry]:
 
 def _entry(name: str, function: Callable[..., Any]) -> Entry:
     public = sys.modules["gradtape"]
-    same = f"`gt.{name[3:]}`" if hasattr(public, name[3:]) else ""
+    alike = hasattr(public, name[3:]) and name != "np.load"  # gt.load reads another format
+    same = f"`gt.{name[3:]}`" if alike else ""
     if name in NO_ARRAYS:
         return Entry(name, NOT_FOR_ARRAYS, same)
     trials = (SAMPLES[name],) if name in SAMPLES else GENERAL

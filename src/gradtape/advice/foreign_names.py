@@ -103,7 +103,6 @@ NAMES = {
         **dict.fromkeys(("Module", "ModuleList", "Parameter", "ParameterList"), _PARAMETERS),
         **dict.fromkeys(("ModuleDict", "Sequential"), _PARAMETERS),
         "MultiheadAttention": "use gt.nn.scaled_dot_product_attention",
-        "init": "draw parameters with gt.random, or with NumPy's generators",
     },
     "optim": {
         **dict.fromkeys(("Adagrad", "AdamW", "Adamax", "Lion", "NAdam", "RMSprop"), _OWN_RULE),

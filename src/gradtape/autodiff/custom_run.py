@@ -7,6 +7,7 @@ are part of the op.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,7 +32,15 @@ Rule = Callable[..., Any]
 
 
 class Run:
-    """One call: the op made for it, and the containers that arguments and results come in."""
+    """One call: the op made for it, and the containers that arguments and results come in.
+
+    Attributes:
+        kind: The kind of the op.
+        effect: The effect of the op.
+    """
+
+    kind = "custom"
+    effect: str | None = None
 
     def __init__(
         self,
@@ -52,7 +61,7 @@ class Run:
         """Run it as an op; the containers of the result are known afterwards."""
         rule: Rule = self._pull
         if self.vjp_rule is None and self.jvp_rule is None:
-            rule = NotDifferentiable(f"{self.name}: has no rule; add one with @{self.name}.defvjp")
+            rule = NotDifferentiable(f"{self.name}: has no rule; {self._advice('vjp')}")
         # The op refers to this object, not the other way round, so there is no reference cycle.
         op = Op(
             name=self.name,
@@ -61,11 +70,29 @@ class Run:
             vjp_all=rule,
             jvp=self._push,
             batch=self._batch,
-            kind="custom",
+            kind=self.kind,
             outputs=None,
-            lower=Composite(self._composed),
+            effect=self.effect,
+            lower=self._lowering(),
+            identity=self._identity(),
         )
         return call(op, leaves, {})
+
+    def _advice(self, which: str) -> str:
+        """How to give it a rule, for errors."""
+        return f"add one with @{self.name}.def{which}"
+
+    def _lowering(self) -> Composite | None:
+        return Composite(self._composed)
+
+    def _identity(self) -> tuple[Any, ...]:
+        """What tells it from other functions of its name. The op holds the objects of these ids."""
+        held = [*_parts(self.function), *_parts(self.vjp_rule), *_parts(self.jvp_rule)]
+        fixed = [
+            (n, repr(value) if type(value) in (int, str, bool) else id(value))
+            for n, value in self.static.items()
+        ]
+        return *map(id, held), *fixed
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Run it as an op, and put the results into their containers."""
@@ -92,7 +119,7 @@ class Run:
 
     def _evaluate(self, _xp: Any, *leaves: Any) -> Any:
         # Read-only: a function or rule that writes into its arguments would change users' arrays.
-        result = self.function(*self._args(_frozen(leaves)))
+        result = self.function(*self._args(frozen(leaves)))
         outs, self.out_structure = tree.flatten(result)
         outs = [unshell(out) for out in outs]
         if any(isinstance(out, Tensor) for out in outs):
@@ -110,8 +137,8 @@ class Run:
         """The cotangents of all inputs."""
         if self.vjp_rule is None:
             return self._transposed(ct, out, inputs)
-        outs, args = self._outs(_frozen(out)), self._args(_frozen(inputs))
-        returned = self.vjp_rule(self._outs(_frozen(ct)), outs, *args)
+        outs, args = self._outs(frozen(out)), self._args(frozen(inputs))
+        returned = self.vjp_rule(self._outs(frozen(ct)), outs, *args)
         # A rule may return anything; results of the walk share memory with nothing.
         return [
             np.array(ct) if isinstance(ct, np.ndarray | float | int) else ct
@@ -193,21 +220,34 @@ class Run:
     def _push(self, tangents: Sequence[Any], out: Any, *inputs: Any) -> Any:
         if self.jvp_rule is None:
             raise NotDifferentiableError(
-                f"{self.name}: has no forward-mode rule; add one with @{self.name}.defjvp"
+                f"{self.name}: has no forward-mode rule; {self._advice('jvp')}"
             )
         filled = [
             zeros_like(value) if tangent is None else tangent
             for tangent, value in zip(tangents, inputs, strict=True)
         ]
-        outs, args = self._outs(_frozen(out)), self._args(_frozen(inputs))
+        outs, args = self._outs(frozen(out)), self._args(frozen(inputs))
         fixed = {n: None if is_object(value) else 0 for n, value in self.static.items()}
-        result = self.jvp_rule(self._placed(_frozen(filled), fixed), outs, *args)
+        result = self.jvp_rule(self._placed(frozen(filled), fixed), outs, *args)
         parts = self._leaves(result, outs, "jvp rule returned a tangent", "output")
         return tuple(np.asarray(part) if isinstance(part, float | int) else part for part in parts)
 
     def _batch(self, _op: Op, axes: Sequence[Any], args: Any, _params: Any) -> Any:
         """The same function, and the same rules, on every element of the batch."""
-        in_axes = self._placed(axes, dict.fromkeys(self.static))
+        batched = self._batched(axes, args)
+        out = batched.run(args)
+        self.out_structure = batched.out_structure
+        return out, (0,) * len(out)
+
+    def _batched(self, axes: Sequence[Any], _args: Any) -> Run:
+        """The call for a batch, which is along an axis of each argument, or None."""
+        in_axes = tuple(self._placed(axes, dict.fromkeys(self.static)))
+        function = vmap(self.function, in_axes=in_axes)
+        rules = self._batched_rules(in_axes)
+        return Run(self.name, function, *rules, self.structure, self.static)
+
+    def _batched_rules(self, in_axes: tuple[Any, ...]) -> tuple[Rule | None, Rule | None]:
+        """The rules on every element of a batch; those of results are along the first axis."""
 
         def per_element(ct: Any, out: Any, *inputs: Any) -> Any:
             assert self.vjp_rule is not None
@@ -219,21 +259,16 @@ class Run:
 
         def jvp_rule(tangents: Any, out: Any, *inputs: Any) -> Any:
             assert self.jvp_rule is not None
-            return vmap(self.jvp_rule, in_axes=(tuple(in_axes), 0, *in_axes))(
-                tangents, out, *inputs
-            )
+            return vmap(self.jvp_rule, in_axes=(in_axes, 0, *in_axes))(tangents, out, *inputs)
 
-        batched = Run(
-            self.name,
-            vmap(self.function, in_axes=tuple(in_axes)),
-            self.vjp_rule and vjp_rule,
-            self.jvp_rule and jvp_rule,
-            self.structure,
-            self.static,
-        )
-        out = batched.run(args)
-        self.out_structure = batched.out_structure
-        return out, (0,) * len(out)
+        return self.vjp_rule and vjp_rule, self.jvp_rule and jvp_rule
+
+
+def _parts(function: Any) -> tuple[Any, ...]:
+    """What a function is known by: a method is another object each time it is asked for."""
+    if inspect.ismethod(function):
+        return function.__func__, function.__self__
+    return (function,)
 
 
 def _of_batch(ct: Any, axes: Any) -> Any:
@@ -263,6 +298,6 @@ def is_object(leaf: Any) -> bool:
     return not (isinstance(leaf, Tensor) or is_raw(leaf))
 
 
-def _frozen(values: Sequence[Any]) -> list[Any]:
+def frozen(values: Sequence[Any]) -> list[Any]:
     """The values, with read-only arrays."""
     return [read_only(value) if isinstance(value, np.ndarray) else value for value in values]

@@ -8,13 +8,14 @@ from gradtape.graph.inline import expand
 from gradtape.graph.ir import Graph, Rewriter, with_graphs
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.passes.hopeful import hopeful
+from gradtape.graph.passes.loops import loops
 from gradtape.graph.passes.share import share
 from gradtape.graph.passes.simplify import simplify
 from gradtape.graph.verify import verify
 
 Pass = Callable[[Graph], Graph]
 
-PASSES: tuple[Pass, ...] = (dead, expand, share, simplify, share, dead)
+PASSES: tuple[Pass, ...] = (dead, expand, share, simplify, share, loops, dead)
 
 
 def optimized(graph: Graph, *, debug: bool = False, settling: bool = True) -> Graph:

@@ -11,6 +11,7 @@ and modes; to involve those, a rule is applied to tensors that hold the arrays.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,11 @@ from gradtape.errors import (
 )
 
 # Ops that run other ops, or users' functions, which own their arrays.
-_OF_USERS = ("custom", "graph", "control")
+_OF_USERS = ("custom", "host", "graph", "control")
+# Ops whose rules users wrote.
+_RULES_OF_USERS = ("custom", "host")
+# Set on an error that a user's function raised: it stays as it is, also in compiled functions.
+_OF_USER = "_gradtape_of_user"
 
 
 class NotFiniteError(Exception):
@@ -56,8 +61,10 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
             return compute(op, operands, params)
         return op.evaluate(array_module(*operands), *operands, **params)
     except Exception as error:
-        if op.kind == "custom":
-            raise  # an error raised by a user's function stays as it is
+        if op.kind in _RULES_OF_USERS:
+            with suppress(AttributeError):
+                setattr(error, _OF_USER, True)
+            raise
         raise explain(op, error, operands) from None
 
 
@@ -108,7 +115,7 @@ def pull(
     Raises:
         NotFiniteError: The rule is a user's, the cotangent is not finite, and `careful` is not set.
     """
-    if op.kind == "custom" and not careful:
+    if op.kind in _RULES_OF_USERS and not careful:
         parts = ct if isinstance(ct, tuple) else (ct,)
         if not all(part is None or is_finite(part) for part in parts):
             raise NotFiniteError  # its result might hide that it was not finite
@@ -219,7 +226,7 @@ _KINDS_OF_OPS: Kinds = (*KINDS, (ValueError, ShapeError))
 
 def explain(op: Op, error: Exception, operands: Sequence[Any]) -> Exception:
     """The error to raise instead of one of the array module: names the op and its operands."""
-    if isinstance(error, GradtapeError):
+    if isinstance(error, GradtapeError) or hasattr(error, _OF_USER):
         return error
     for kind, replacement in _KINDS_OF_OPS:
         if isinstance(error, kind):

@@ -103,13 +103,16 @@ class Op:
             the batched result and its batch axis (or a tuple of each).
         kind: The class of op: elementwise, reduction, axiswise (works along its parameter `axis`
             and gives as many elements), planewise (works on its last axes; its parameters that are
-            in `BY_AXIS` have an entry for each of them), linear, contraction, general. Further
+            in `BY_AXIS` have an entry for each of them), linear, contraction, general; those of
+            users' functions are graph, custom and host. Further
             inputs of a reduction, axiswise or planewise op have as many axes as the first one.
         outputs: Number of results; 1 is the result itself, more are a tuple, None is a tuple whose
             length the arguments decide.
         aliases: Whether a result may share memory with the first input.
         facts: Properties that graph passes rely on.
-        effect: Its side effect ("random", "assertion"), or None.
+        effect: Its side effect ("random", "assertion", "host"), or None.
+        identity: What tells it from other ops of its name, where ops are made at each call of a
+            user's function; None if the name does.
         graph: The graph of a compiled function; None for other ops.
         recorded: `recorded(params)`, for an op that also returns values for the backward pass when
             it is recorded: the parameters to run it with then, and how many results are the user's.
@@ -127,8 +130,8 @@ class Op:
 
     __slots__ = (
         "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "careful_jvp", "composed",
-        "effect", "evaluate", "facts", "fast", "flat_vjps", "graph", "jvp", "kind", "lower", "name",
-        "outputs", "partials", "recorded", "vjp_all", "vjp_each", "vjps",
+        "effect", "evaluate", "facts", "fast", "flat_vjps", "graph", "identity", "jvp", "kind",
+        "lower", "name", "outputs", "partials", "recorded", "vjp_all", "vjp_each", "vjps",
     )  # fmt: skip
 
     def __init__(
@@ -147,6 +150,7 @@ class Op:
         aliases: bool = False,
         facts: Facts = NO_FACTS,
         effect: str | None = None,
+        identity: tuple[Any, ...] | None = None,
         graph: Any = None,
         recorded: Callable[[dict[str, Any]], tuple[dict[str, Any], int]] | None = None,
         lower: Lowering | None = None,
@@ -167,6 +171,7 @@ class Op:
         self.aliases = aliases
         self.facts = facts
         self.effect = effect
+        self.identity = identity
         self.graph = graph
         self.recorded = recorded
         self.lower = lower

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FLOAT16, FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
 # Users' functions and compiled ones decide for themselves what to do with a dtype.
-_OWN_DTYPES = ("custom", "graph", "control")
+_OWN_DTYPES = ("custom", "host", "graph", "control")
 
 
 def is_narrow(value: Any) -> bool:

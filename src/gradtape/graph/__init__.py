@@ -11,12 +11,12 @@ from gradtape.errors import MissingNameError as _MissingNameError
 _PUBLIC = {
     "cost": "gradtape.tools.graph_cost:cost",
     "evaluate": "gradtape.graph.run:evaluate",
-    "from_bytes": "gradtape.graph.serialize:from_bytes",
-    "load": "gradtape.graph.serialize:load",
+    "from_bytes": "gradtape.io.graph_files:from_bytes",
+    "load": "gradtape.io.graph_files:load",
     "make_graph": "gradtape.graph.graph_of_function:make_graph",
-    "save": "gradtape.graph.serialize:save",
+    "save": "gradtape.io.graph_files:save",
     "structural_hash": "gradtape.graph.ir:structural_hash",
-    "to_bytes": "gradtape.graph.serialize:to_bytes",
+    "to_bytes": "gradtape.io.graph_files:to_bytes",
     "to_dot": "gradtape.tools.graph_view:to_dot",
     "to_html": "gradtape.tools.graph_view:to_html",
 }

@@ -182,8 +182,7 @@ class Graph:
     def same_as(self, other: Graph) -> bool:
         """Whether another graph makes the same calls: the same ops, operands and parameters.
 
-        Names of graphs and lines of code do not count. Ops with rules of users are the same only if
-        they are the same object.
+        Names of graphs and lines of code do not count.
 
         Args:
             other: The graph to compare with.
@@ -332,10 +331,14 @@ def with_graphs(params: Mapping[str, Any], change: Callable[[Graph], Graph]) -> 
 
 
 def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
-    """A copy of the graph, with results of nodes replaced by inputs wherever they are read."""
+    """A copy of the graph, with results of nodes replaced by inputs wherever they are read.
+
+    Nodes of which all results are replaced are left out, whatever their effect.
+    """
     rewriter = Rewriter(graph)
     for node in graph.nodes:
-        rewriter.copy(node)
+        if not node.outputs or not all(value in values for value in node.outputs):
+            rewriter.copy(node)
         for value in node.outputs:
             if value in values:
                 rewriter.replace(value, rewriter[values[value]])
@@ -348,14 +351,15 @@ def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
 def structural_hash(graph: Graph) -> str:
     """A hash that is equal for graphs with the same ops on the same operands, on any lines.
 
-    Ops are told apart by their names, so two graphs that call different functions of users
-    (`gt.custom_vjp`) under one name have the same hash; `graph.same_as` tells them apart.
+    With functions of users in the graph (`gt.custom_vjp`), it means something only as long as the
+    graph lives.
 
     Args:
         graph: The graph, with those in the parameters of its nodes.
 
     Returns:
-        64 hexadecimal digits. They are the same in every process, unless a parameter is a function.
+        64 hexadecimal digits. They are the same in every process, unless there are functions of
+        users in the graph.
 
     Raises:
         ArgumentError: It is no graph.
@@ -393,7 +397,17 @@ def _hash_of_nodes(graph: Graph, hashes: Mapping[Graph, str]) -> str:
 def _op_key(op: Op, hashes: Mapping[Graph, str]) -> Any:
     if isinstance(op, Settling):
         return op.name, op.rule_name, op.argument
+    if op.identity is not None:
+        return op.name, op.identity
     return op.name if op.graph is None else (op.name, hashes[op.graph])
+
+
+def _same_op(one: Op, other: Op) -> bool:
+    """Whether two ops are the same, but for graphs in them."""
+    if one is other or (one.graph is not None and other.graph is not None):
+        return True
+    known = one.identity is not None and one.identity == other.identity
+    return known and one.name == other.name
 
 
 def _differing(one: Graph, other: Graph) -> list[tuple[Graph, Graph]] | None:
@@ -414,7 +428,7 @@ def _differing(one: Graph, other: Graph) -> list[tuple[Graph, Graph]] | None:
     for a, b in zip(one.nodes, other.nodes, strict=True):
         graphs = a.graphs(), b.graphs()
         if (
-            (a.op is not b.op and None in (a.op.graph, b.op.graph))
+            not _same_op(a.op, b.op)
             or len(graphs[0]) != len(graphs[1])
             or keys(a.operands, 0) != keys(b.operands, 1)
             or [v.aval for v in a.outputs] != [v.aval for v in b.outputs]

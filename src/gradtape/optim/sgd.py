@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gradtape.errors import ArgumentError
 from gradtape.optim.optimizer import Optimizer, of_rule
@@ -103,6 +103,7 @@ class SGD(Optimizer):
     """
 
     kind = SGDRule
+    usual: ClassVar[dict[str, Any]] = {"lr": 0.01}
     momentum = of_rule("momentum")
     weight_decay = of_rule("weight_decay")
     nesterov = of_rule("nesterov")

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gradtape.errors import ArgumentError, a_type
-from gradtape.graph.atomic_file import write_atomically
 from gradtape.graph.ir import Graph, Node, Operand, Value
 from gradtape.graph.show import (
     labelled_graphs,
@@ -25,6 +24,7 @@ from gradtape.graph.show import (
     show_operand,
     value_names,
 )
+from gradtape.io.atomic import replacing
 
 _TEMPLATE = Path(__file__).with_name("graph_view.html")
 # Scopes of pages with more boxes than this are closed at first.
@@ -98,7 +98,8 @@ def to_html(graph: Graph, path: str | os.PathLike[str] | None = None) -> str:
     before, after = _TEMPLATE.read_text(encoding="utf-8").split("{{data}}")
     page = before.replace("{{title}}", html.escape(graph.name)) + text + after
     if path is not None:
-        write_atomically(path, page.encode("utf-8", "replace"))
+        with replacing(path) as temporary:
+            Path(temporary).write_bytes(page.encode("utf-8", "replace"))
     return page
 
 

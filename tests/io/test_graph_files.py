@@ -25,12 +25,12 @@ import gradtape.graph
 from every_case import FURTHER, call_of, each
 from gradtape.core.aval import Aval
 from gradtape.core.op import Op, registry
-from gradtape.errors import ArgumentError, GraphFileError
-from gradtape.graph import op_names
+from gradtape.errors import ArgumentError, FileFormatError, UnsupportedError
 from gradtape.graph.ir import Graph, Node, Value, structural_hash
-from gradtape.graph.serialize import from_bytes, load, save, to_bytes
 from gradtape.graph.trace import trace
 from gradtape.graph.verify import faults
+from gradtape.io import op_names
+from gradtape.io.graph_files import from_bytes, load, save, to_bytes
 from graphcall import assert_same_bits, traced
 from nested_graphs import CHOICE, LOOP, around, deep, step
 from opcases.case import OpCase
@@ -80,7 +80,7 @@ def check(function: Callable[..., Any], args: list[Any]) -> None:
         result = traced(function, *args)
         hidden = [capture.current() for capture in result.captures]
         if any("jets" in node.params for node in result.graph.nodes):
-            with pytest.raises(GraphFileError, match=r"parameter jets of .* got a function"):
+            with pytest.raises(UnsupportedError, match=r"parameter jets of .* got a function"):
                 to_bytes(result.graph)  # it is made of a user's function
             return
         loaded = again(result.graph)
@@ -126,7 +126,7 @@ def test_every_op_of_graphs_has_a_name_in_files() -> None:
     assert len(graphs) > 5
     for op in graphs:
         name = op_names.name_of_op(op)
-        assert name is not None, f"add {op.name} to _OF_GRAPHS in graph/op_names.py"
+        assert name is not None, f"add {op.name} to _OF_GRAPHS in io/op_names.py"
         assert op_names.op_of_name(name) is op
 
 
@@ -176,7 +176,7 @@ def test_dtypes() -> None:
         np.testing.assert_array_equal(params["turned"], array.T)
         assert not params["array"].flags.writeable
     for refused in ("U3", "M8[s]", "O", "longdouble", "i4,i4"):
-        with pytest.raises(GraphFileError, match=r"save: parameter a of keeper at model.py:3: got"):
+        with pytest.raises(UnsupportedError, match=r"save: parameter a of keeper at .*: got"):
             to_bytes(with_params(a=np.zeros(2, refused)))
 
 
@@ -220,7 +220,7 @@ def test_parameters_of_all_types(params: dict[str, Any]) -> None:
     ],
 )
 def test_parameters_that_are_refused(value: Any, what: str) -> None:
-    with pytest.raises(GraphFileError, match=f"save: parameter deep of keeper at .*: {what}"):
+    with pytest.raises(UnsupportedError, match=f"save: parameter deep of keeper at .*: {what}"):
         to_bytes(with_params(deep=[(value,)]))
 
 
@@ -228,10 +228,10 @@ def test_a_graph_in_itself_deeply_is_refused() -> None:
     nested: Any = 1
     for _ in range(100):
         nested = (nested,)
-    with pytest.raises(GraphFileError, match="more than 32 levels deep"):
+    with pytest.raises(UnsupportedError, match="more than 32 levels deep"):
         to_bytes(with_params(a=nested))
     again(deep(90))
-    with pytest.raises(GraphFileError, match="graphs more than 100 levels deep"):
+    with pytest.raises(FileFormatError, match="graphs more than 100 levels deep"):
         from_bytes(to_bytes(deep(150)))
 
 
@@ -269,7 +269,7 @@ def test_rules_of_users_are_refused_by_name() -> None:
         return np.clip(x, -1.0, 1.0)
 
     clipped.defvjp(lambda ct, out, x: (ct,))
-    with pytest.raises(GraphFileError, match=r"calls clipped at .*rules of its own"):
+    with pytest.raises(UnsupportedError, match=r"calls clipped at .*rules of its own"):
         to_bytes(graph_of(lambda x: clipped(x)))
     with pytest.raises(ArgumentError, match="got a function, expected a graph"):
         to_bytes(gt.sum)  # type: ignore[arg-type]
@@ -319,7 +319,7 @@ def test_files_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                 save(path, step(3.0))
         assert load(path).same_as(step())
         assert os.listdir(tmp_path) == ["model.gtgraph"]
-    with pytest.raises(GraphFileError):
+    with pytest.raises(UnsupportedError):
         save(path, with_params(a=object()))
     assert load(path).same_as(step())
     save(path, step(3.0))
@@ -342,7 +342,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         save(tmp_path / "none" / "x", step())
     (tmp_path / "other").write_bytes(b"PK\x03\x04" * 100)
-    with pytest.raises(GraphFileError, match=r"load: '.*other': got 400 bytes that do not begin"):
+    with pytest.raises(FileFormatError, match=r"load: '.*other': got 400 bytes that do not begin"):
         load(tmp_path / "other")
 
 
@@ -464,7 +464,7 @@ WRONG: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
 
 @pytest.mark.parametrize(("change", "match"), WRONG, ids=[match for _, match in WRONG])
 def test_wrong_headers(change: Callable[[dict[str, Any]], Any], match: str) -> None:
-    with pytest.raises(GraphFileError, match=f"from_bytes: .*({match})"):
+    with pytest.raises(FileFormatError, match=f"from_bytes: .*({match})"):
         from_bytes(edited(change))
 
 
@@ -485,16 +485,16 @@ def test_wrong_headers(change: Callable[[dict[str, Any]], Any], match: str) -> N
     ],
 )
 def test_wrong_bytes(data: bytes, match: str) -> None:
-    with pytest.raises(GraphFileError, match=match):
+    with pytest.raises(FileFormatError, match=match):
         from_bytes(data)
 
 
 def test_every_truncation_is_refused() -> None:
     data = to_bytes(sample())
     for end in range(0, len(data), 7):
-        with pytest.raises(GraphFileError):
+        with pytest.raises(FileFormatError):
             from_bytes(data[:end])
-    with pytest.raises(GraphFileError, match="truncated or was changed"):
+    with pytest.raises(FileFormatError, match="truncated or was changed"):
         from_bytes(data + b"\0")
 
 
@@ -507,7 +507,7 @@ def test_changed_bytes_are_refused(data: st.DataObject) -> None:
     bad = good[:place] + bytes([byte]) + good[place + 1 :]
     if bad == good:
         return
-    with pytest.raises(GraphFileError):
+    with pytest.raises(FileFormatError):
         from_bytes(bad)
 
 
@@ -566,7 +566,7 @@ def test_changed_values_with_a_right_checksum(data: st.DataObject) -> None:
 def check_hostile(data: bytes) -> None:
     try:
         graph = from_bytes(data)
-    except GraphFileError:
+    except FileFormatError:
         return
     assert list(faults(graph)) == []
     again(graph)

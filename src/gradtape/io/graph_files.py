@@ -22,12 +22,13 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.op import Op
-from gradtape.errors import ArgumentError, GraphFileError, a_type
-from gradtape.graph.atomic_file import write_atomically
+from gradtape.errors import ArgumentError, FileFormatError, UnsupportedError, a_type
 from gradtape.graph.inline import inline
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value
-from gradtape.graph.op_names import name_of_op, op_of_name
-from gradtape.graph.param_codec import (
+from gradtape.graph.show import short_line
+from gradtape.graph.verify import faults
+from gradtape.io.atomic import replacing
+from gradtape.io.graph_params import (
     Decoder,
     Encoder,
     dtype_of_name,
@@ -37,8 +38,7 @@ from gradtape.graph.param_codec import (
     sizes,
     stored,
 )
-from gradtape.graph.show import short_line
-from gradtape.graph.verify import faults
+from gradtape.io.op_names import name_of_op, op_of_name
 
 MAGIC = b"GTGRAPH\n"
 VERSION = 1
@@ -60,8 +60,8 @@ def save(path: str | os.PathLike[str], graph: Graph) -> None:
             of the source file and the number, without folders.
 
     Raises:
-        GraphFileError: The graph has a rule or a function of a user in it, or a parameter that the
-            format does not have. Nothing is written.
+        UnsupportedError: The graph has a rule or a function of a user in it, or a parameter that
+            the format does not have. Nothing is written.
         OSError: The file cannot be written.
 
     >>> import os, tempfile
@@ -72,7 +72,9 @@ def save(path: str | os.PathLike[str], graph: Graph) -> None:
     ...     gt.graph.load(path).same_as(graph)
     True
     """
-    write_atomically(path, to_bytes(graph))
+    data = to_bytes(graph)
+    with replacing(path) as temporary:
+        Path(temporary).write_bytes(data)
 
 
 def load(path: str | os.PathLike[str]) -> Graph:
@@ -88,7 +90,7 @@ def load(path: str | os.PathLike[str]) -> Graph:
         A graph that is `same_as` the saved one.
 
     Raises:
-        GraphFileError: The file is truncated or changed, of an unknown version, or names an op or
+        FileFormatError: The file is truncated or changed, of an unknown version, or names an op or
             a type that this version does not have.
         OSError: The file cannot be read.
 
@@ -109,7 +111,7 @@ def to_bytes(graph: Graph) -> bytes:
         The bytes; the same for the same graph.
 
     Raises:
-        GraphFileError: The graph cannot be saved.
+        UnsupportedError: The graph cannot be saved.
 
     >>> graph = gt.graph.make_graph(np.sin)(np.ones(3))
     >>> data = gt.graph.to_bytes(graph)
@@ -131,12 +133,12 @@ def from_bytes(data: bytes) -> Graph:
         The graph.
 
     Raises:
-        GraphFileError: The bytes are those of no graph.
+        FileFormatError: The bytes are those of no graph.
 
     >>> gt.graph.from_bytes(b"something else")
     Traceback (most recent call last):
         ...
-    gradtape.errors.GraphFileError: from_bytes: got 14 bytes that do not begin as a graph does, ...
+    gradtape.errors.FileFormatError: from_bytes: got 14 bytes that do not begin as a graph does, ...
     """
     return _checked(bytes(data), "from_bytes")
 
@@ -217,16 +219,16 @@ class _Writer:
         else:
             what, advice = "which is no op that files can name", "save the graph before any pass"
         at = f" at {node.line}" if node.line else ""
-        raise GraphFileError(f"save: got a graph that calls {node.op.name}{at}, {what}; {advice}")
+        raise UnsupportedError(f"save: got a graph that calls {node.op.name}{at}, {what}; {advice}")
 
     def _params(self, node: Node) -> dict[str, Any]:
         found = {}
         for name, value in node.params.items():
             try:
                 found[name] = self._encode(value)
-            except GraphFileError as error:
+            except UnsupportedError as error:
                 at = f" at {node.line}" if node.line else ""
-                raise GraphFileError(
+                raise UnsupportedError(
                     f"save: parameter {name} of {node.op.name}{at}: {error}"
                 ) from None
         return found
@@ -254,31 +256,31 @@ def _checked(data: bytes, what: str) -> Graph:
     """The graph in a file; all errors are of one class, and begin with what is read."""
     try:
         graph = _Reader(*_parts(data)).graph()
-    except GraphFileError as error:
-        raise GraphFileError(f"{what}: {error}") from None
+    except FileFormatError as error:
+        raise FileFormatError(f"{what}: {error}") from None
     except (ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
-        raise GraphFileError(f"{what}: the header is wrong: {error}") from None
+        raise FileFormatError(f"{what}: the header is wrong: {error}") from None
     for fault in faults(graph):
-        raise GraphFileError(f"{what}: the graph is wrong: {fault}")
+        raise FileFormatError(f"{what}: the graph is wrong: {fault}")
     return graph
 
 
 def _parts(data: bytes) -> tuple[dict[str, Any], bytes]:
     """The header and the bytes of all arrays."""
     if len(data) < _PREFIX.size or not data.startswith(MAGIC):
-        raise GraphFileError(
+        raise FileFormatError(
             f"got {len(data)} bytes that do not begin as a graph does, expected what gt.graph.save "
             "writes"
         )
     _, version, length, digest = _PREFIX.unpack_from(data)
     if version != VERSION:
-        raise GraphFileError(
+        raise FileFormatError(
             f"got version {version} of the format, expected {VERSION}; use the release of gradtape "
             "that wrote it, or a later one"
         )
     body = data[_PREFIX.size :]
     if hashlib.sha256(body).digest() != digest or length > len(body):
-        raise GraphFileError("the file is truncated or was changed: its checksum is wrong")
+        raise FileFormatError("the file is truncated or was changed: its checksum is wrong")
     header = json.loads(body[:length])
     _fields(header, ("types", "ops", "lines", "arrays", "graphs"), "header")
     return header, body[length:]
@@ -287,7 +289,7 @@ def _parts(data: bytes) -> tuple[dict[str, Any], bytes]:
 def _fields(item: Any, names: Sequence[str], what: str) -> list[Any]:
     """The values of an object that has these fields and no others."""
     if not isinstance(item, dict) or set(item) != set(names):
-        raise GraphFileError(f"got a {what} that has other fields than {', '.join(names)}")
+        raise FileFormatError(f"got a {what} that has other fields than {', '.join(names)}")
     return [item[name] for name in names]
 
 
@@ -312,10 +314,10 @@ class _Reader:
             inner = (self._depths[one] for node in graph.nodes for one in node.graphs())
             self._depths[graph] = 1 + max(inner, default=0)
             if self._depths[graph] > _MOST_NESTED:
-                raise GraphFileError(f"got graphs more than {_MOST_NESTED} levels deep")
+                raise FileFormatError(f"got graphs more than {_MOST_NESTED} levels deep")
             self._graphs.append(graph)
         if not self._graphs:
-            raise GraphFileError("got no graphs, expected at least one")
+            raise FileFormatError("got no graphs, expected at least one")
         return self._graphs[-1]
 
     def _graph(self, item: Any) -> Graph:
@@ -335,7 +337,7 @@ class _Reader:
         )
         op = self._ops[index(number, self._ops, "op")]
         if not isinstance(params, dict):
-            raise GraphFileError(f"{op.name}: got parameters that are no object")
+            raise FileFormatError(f"{op.name}: got parameters that are no object")
         given = {name: self._decode(value) for name, value in params.items()}
         taken = [self._operand(one, values) for one in _listed(operands, "operands")]
         _check_call(op, len(taken), given)
@@ -349,7 +351,7 @@ class _Reader:
             (number,) = _fields(item, ("number",), "operand")
             value = self._decode(number)
             if not isinstance(value, _NUMBERS):
-                raise GraphFileError(f"got {a_type(value)} as an operand, expected a number")
+                raise FileFormatError(f"got {a_type(value)} as an operand, expected a number")
             return Literal(value)
         return values[index(item, values, "value")]
 
@@ -360,26 +362,26 @@ class _Reader:
 
 def _listed(item: Any, what: str) -> list[Any]:
     if not isinstance(item, list):
-        raise GraphFileError(f"got {what} that are no list")
+        raise FileFormatError(f"got {what} that are no list")
     return item
 
 
 def _text(item: Any, what: str) -> str:
     if not isinstance(item, str):
-        raise GraphFileError(f"got a {what} that is no string")
+        raise FileFormatError(f"got a {what} that is no string")
     return item
 
 
 def _type(entry: Any) -> Aval:
     if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[2], bool):
-        raise GraphFileError("got a type that is not [dtype, shape, weak]")
+        raise FileFormatError("got a type that is not [dtype, shape, weak]")
     return Aval(sizes(entry[1]), dtype_of_name(entry[0]), weak=entry[2])
 
 
 def _op(entry: Any) -> Op:
     op = op_of_name(_text(entry, "name of an op"))
     if op is None:
-        raise GraphFileError(
+        raise FileFormatError(
             f"got the op {entry[:80]!r}, which this version of gradtape does not have; use the "
             "release that wrote the file, or a later one"
         )
@@ -391,15 +393,15 @@ def _arrays(entries: list[Any], data: bytes) -> Any:
     start = 0
     for entry in entries:
         if not isinstance(entry, list) or len(entry) != 2:
-            raise GraphFileError("got an array that is not [dtype, shape]")
+            raise FileFormatError("got an array that is not [dtype, shape]")
         dtype, shape = dtype_of_name(entry[0]), sizes(entry[1])
         end = start + math.prod(shape) * dtype.itemsize
         if end > len(data):
-            raise GraphFileError("got arrays of more bytes than the file has")
+            raise FileFormatError("got arrays of more bytes than the file has")
         yield restored(data[start:end], dtype, shape)
         start = end
     if start != len(data):
-        raise GraphFileError(f"got {len(data) - start} bytes after the last array, expected none")
+        raise FileFormatError(f"got {len(data) - start} bytes after the last array, expected none")
 
 
 def _check_call(op: Op, count: int, params: dict[str, Any]) -> None:
@@ -409,7 +411,7 @@ def _check_call(op: Op, count: int, params: dict[str, Any]) -> None:
         try:
             signature.bind(None, *(None,) * count, **params)
         except TypeError as error:
-            raise GraphFileError(
+            raise FileFormatError(
                 f"{op.name}: got {count} operands and parameters {sorted(params)!r:.200}: {error}"
             ) from None
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.lazy import found_at
-from gradtape.errors import GraphFileError, a_type
+from gradtape.errors import FileFormatError, UnsupportedError, a_type
 from gradtape.graph.ir import Graph
 from gradtape.locks import load
 
@@ -37,7 +37,7 @@ _SMALL = (
 def name_of_dtype(dtype: np.dtype[Any]) -> str:
     """`float64`, or `>float64` if the bytes are not in the order of this machine."""
     if dtype.name not in _NATIVE and dtype.name not in _SMALL:
-        raise GraphFileError(f"got the dtype {dtype}, expected numbers of a fixed size")
+        raise UnsupportedError(f"got the dtype {dtype}, expected numbers of a fixed size")
     return dtype.name if dtype.isnative else dtype.byteorder + dtype.name
 
 
@@ -49,7 +49,7 @@ def dtype_of_name(name: Any) -> np.dtype[Any]:
         return plain if name == own else plain.newbyteorder(name[0])
     kind = getattr(load("ml_dtypes"), own, None) if own in _SMALL and name == own else None
     if kind is None:
-        raise GraphFileError(f"got the dtype {_short(name)}, expected one that gradtape has")
+        raise FileFormatError(f"got the dtype {_short(name)}, expected one that gradtape has")
     small: np.dtype[Any] = np.dtype(kind)
     return small
 
@@ -74,7 +74,7 @@ def sizes(item: Any) -> tuple[int, ...]:
     """A shape, checked."""
     good = isinstance(item, list) and all(type(n) is int and 0 <= n < 2**63 for n in item)
     if not good or len(item) > _MOST_AXES:
-        raise GraphFileError(f"got the shape {_short(item)}, expected a list of sizes")
+        raise FileFormatError(f"got the shape {_short(item)}, expected a list of sizes")
     return tuple(item)
 
 
@@ -125,10 +125,10 @@ class Encoder:
         """A value as JSON.
 
         Raises:
-            GraphFileError: It is of a type that the format does not have.
+            UnsupportedError: It is of a type that the format does not have.
         """
         if level > _MOST_LEVELS:
-            raise GraphFileError(f"got containers more than {_MOST_LEVELS} levels deep")
+            raise UnsupportedError(f"got containers more than {_MOST_LEVELS} levels deep")
         kind = type(value)
         if value is None or kind in (bool, str):
             return value
@@ -144,7 +144,7 @@ class Encoder:
             return {"array": len(self.arrays) - 1}
         tagged = self._tagged(value, level)
         if tagged is None:
-            raise GraphFileError(
+            raise UnsupportedError(
                 f"got {a_type(value)}, expected numbers, strings, arrays, dtypes, slices, graphs, "
                 "or containers of them"
             )
@@ -219,10 +219,10 @@ class Decoder:
         """The value that a piece of JSON stands for.
 
         Raises:
-            GraphFileError: It stands for none.
+            FileFormatError: It stands for none.
         """
         if level > _MOST_LEVELS:
-            raise GraphFileError(f"got containers more than {_MOST_LEVELS} levels deep")
+            raise FileFormatError(f"got containers more than {_MOST_LEVELS} levels deep")
         if item is None or type(item) in (bool, int, str):
             return item
         if isinstance(item, list):
@@ -258,7 +258,7 @@ class Decoder:
 def index(item: Any, among: Sequence[Any], what: str) -> int:
     """A number that refers to one of several things, checked."""
     if type(item) is not int or not 0 <= item < len(among):
-        raise GraphFileError(f"got the number {_short(item)} of {what}, which there is not")
+        raise FileFormatError(f"got the number {_short(item)} of {what}, which there is not")
     return item
 
 
@@ -291,7 +291,7 @@ def _known(item: Any, table: dict[str, str]) -> str:
 
 
 def _refuse(item: Any) -> Any:
-    raise GraphFileError(f"got {_short(item)}, which stands for no value")
+    raise FileFormatError(f"got {_short(item)}, which stands for no value")
 
 
 def _short(item: Any) -> str:

@@ -1,0 +1,1 @@
+"""Lazy graphs: placeholders and variables, evaluated by the graphs that `gt.jit` compiles."""
