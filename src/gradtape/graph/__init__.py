@@ -10,7 +10,7 @@ from gradtape.errors import MissingNameError as _MissingNameError
 # other names: importing one makes it an attribute here.
 _PUBLIC = {
     "cost": "gradtape.tools.graph_cost:cost",
-    "evaluate": "gradtape.graph.run:evaluate",
+    "evaluate": "gradtape.graph.checked_run:evaluate",
     "from_bytes": "gradtape.io.graph_files:from_bytes",
     "load": "gradtape.io.graph_files:load",
     "make_graph": "gradtape.graph.graph_of_function:make_graph",

@@ -21,7 +21,7 @@ from gradtape.errors import ArgumentError, a_type
 
 # They are made of what is in this file, and are loaded when a graph is printed, run or cut.
 _show = Deferred("gradtape.graph.show:show")
-_evaluate = Deferred("gradtape.graph.run:evaluate")
+_evaluate = Deferred("gradtape.graph.checked_run:evaluate")
 _subgraph = Deferred("gradtape.graph.subgraph:subgraph")
 
 
