@@ -311,6 +311,7 @@ __array_api_version__ = ops.inspection.VERSION
 if TYPE_CHECKING:
     from gradtape import (
         fft as fft,
+        graph as graph,
         linalg as linalg,
         ndimage as ndimage,
         nn as nn,
@@ -381,8 +382,8 @@ if TYPE_CHECKING:
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
-    "fft", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse", "special", "stats",
-    "testing",
+    "fft", "graph", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse", "special",
+    "stats", "testing",
 )  # fmt: skip
 _LAZY = {
     "autodiff.custom": "custom_jvp custom_vjp",

@@ -45,7 +45,7 @@ def instead_in(namespace: str, name: str) -> str | None:
         return f"use gt.nn.{layer}, a function of the parameters"
     if hasattr(gradtape, name):
         return f"use gt.{name}"
-    own = namespace in ("nn", "random", "optim")  # SciPy has no such namespace
+    own = namespace in ("graph", "nn", "random", "optim")  # SciPy has no such namespace
     if own or not hasattr(importlib.import_module(f"scipy.{namespace}"), name):
         return _near(name, f"gt.{namespace}", dir(getattr(gradtape, namespace)))
     theirs = f"scipy.{namespace}.{name}"

@@ -7,18 +7,17 @@ native part. All times, bytes and flops are estimates from the plan; nothing is 
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gradtape.compiler.array_loop import ArrayLoop
-from gradtape.compiler.classify import cost_of
 from gradtape.compiler.element_listing import element_listing
 from gradtape.compiler.element_program import ElementProgram
+from gradtape.compiler.estimates import flops_of, in_bytes, in_flops, scaled, traffic_of
 from gradtape.compiler.fuse import Group
-from gradtape.compiler.kernel import Accumulate, Buffer, Kernel, Statement, parts_of
+from gradtape.compiler.kernel import Kernel
 from gradtape.compiler.library_call import LibraryCall
 from gradtape.compiler.listing import listing
 from gradtape.compiler.plan import Step
@@ -86,9 +85,9 @@ class KernelReport(NamedTuple):
         how = [] if not self.listing else [_plural(self.lanes, "lane"), _plural(self.parts, "part")]
         figures = [
             *how,
-            f"reads {_bytes(self.bytes_read)}",
-            f"writes {_bytes(self.bytes_written)}",
-            _scaled(self.flops, ("flop", "kflop", "Mflop", "Gflop", "Tflop")),
+            f"reads {in_bytes(self.bytes_read)}",
+            f"writes {in_bytes(self.bytes_written)}",
+            in_flops(self.flops),
             _time(self.nanoseconds),
         ]
         lines = [f"{self.name}: {', '.join(figures)}"]
@@ -183,7 +182,7 @@ class Explanation:
     ) -> list[str]:
         part, kernels = function.part, self._kernels[function]
         size = function.code.plan.arena.size
-        memory = f"{_bytes(size)} of temporaries" if size else ""
+        memory = f"{in_bytes(size)} of temporaries" if size else ""
         time = _time(sum(kernel.nanoseconds for kernel in kernels))
         head = filter(None, [_kinds(kernels), memory, time])
         lines = _wrapped(f"part {number}, native: ", list(head))
@@ -218,8 +217,8 @@ def _reports(code: Code) -> Iterator[KernelReport]:
                 _listing(step),
                 lanes,
                 parts,
-                *_traffic(step),
-                _flops(step),
+                *traffic_of(step),
+                flops_of(step),
                 time,
                 _cuts(group) if first else (),
                 function,
@@ -260,49 +259,6 @@ def _cuts(group: Group) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{op} ({reason})" if reason else op for op, _, reason in noted))
 
 
-def _traffic(step: Step) -> tuple[int, int]:
-    """The bytes that a step reads and writes, each array once."""
-    if isinstance(step, LibraryCall):
-        return _size(step.buffers), _size(step.buffers)
-    if isinstance(step, Product):
-        return sum(b.nbytes for b in step.buffers if b is not step.c), step.c.nbytes
-    if isinstance(step, ElementProgram | ArrayLoop):
-        written = {b for b in step.buffers if b.kind != "input"}
-        return _size(set(step.buffers) - written), _size(written)
-    read, written = ({place.buffer for place in places} for places in (step.reads, step.writes))
-    return _size(read), _size(written)
-
-
-def _size(buffers: Iterable[Buffer]) -> int:
-    # Scratch memory stays in the cache.
-    return sum(buffer.nbytes for buffer in buffers if buffer.kind != "scratch")
-
-
-def _flops(step: Step) -> int:
-    if isinstance(step, Product | LibraryCall):
-        return step.flops
-    if isinstance(step, ElementProgram):
-        return cost_of(step.expressions) * step.longest
-    if isinstance(step, ArrayLoop):
-        return step.steps * sum(_flops(inner) for plan in step.plans for inner in plan.steps)
-    return _flops_of_kernel(step)
-
-
-def _flops_of_kernel(kernel: Kernel) -> int:
-    outer_points = math.prod(axis.size for axis in kernel.outer)
-    total = 0
-    for stage in kernel.stages:
-        combined = sum(isinstance(statement, Accumulate) for statement in stage.inner)
-        total += kernel.points * (_cost(stage.inner) + combined)
-        total += outer_points * _cost(stage.outer)
-    return total
-
-
-def _cost(statements: Iterable[Statement]) -> int:
-    """Instructions for one point, common parts counted once."""
-    return cost_of(parts_of(statements))
-
-
 # ---- numbers as text ----------------------------------------------------------------------------
 
 
@@ -337,18 +293,5 @@ def _plural(count: int, what: str) -> str:
     return f"{count or 'no'} {what}{'' if count == 1 else 's'}"
 
 
-def _scaled(number: float, units: Sequence[str]) -> str:
-    """Three digits and a unit; each unit is a thousand of the one before it."""
-    left = list(units)
-    while number >= 999.5 and len(left) > 1:
-        number /= 1000
-        del left[0]
-    return f"{number:.3g} {left[0]}"
-
-
-def _bytes(number: int) -> str:
-    return _scaled(number, ("B", "kB", "MB", "GB", "TB"))
-
-
 def _time(nanoseconds: float) -> str:
-    return f"about {_scaled(nanoseconds, ('ns', 'µs', 'ms', 's'))}"
+    return f"about {scaled(nanoseconds, ('ns', 'µs', 'ms', 's'))}"

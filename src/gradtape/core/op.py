@@ -281,6 +281,11 @@ class Registry:
     def __getitem__(self, name: str) -> Op:
         return self._ops[name] if name in self._ops else {op.name: op for op in self}[name]
 
+    def named(self, name: str) -> Op | None:
+        """The op that a file names, or None; only files tell ops by their names."""
+        known = self._ops.get(name)
+        return {op.name: op for op in self}.get(name) if known is None else known
+
 
 def _module_globals() -> dict[str, Any]:
     """The globals of the module that is being imported."""

@@ -33,9 +33,17 @@ class Settling(Op):
     """An op that settles the result of a rule: its first operand, with 0 in some places.
 
     The operand is NaN in these places, unless another settling op was applied before.
+
+    Attributes:
+        settled: The op whose rule it is for.
+        rule_name: Which rule that is: "vjp", "flat_vjp" or "jvp".
+        argument: The position of the input that the rule is for.
     """
 
-    __slots__ = ()
+    __slots__ = ("argument", "rule_name", "settled")
+    settled: Op
+    rule_name: str
+    argument: int
 
 
 def guarded(op: Op, rule: Rule, argument: int) -> Rule:
@@ -56,7 +64,34 @@ def guarded(op: Op, rule: Rule, argument: int) -> Rule:
         return settle(op, rule, argument, slope, ct, out, inputs, params)
 
     settled.reads = rule_reads(rule)  # type: ignore[attr-defined]
+    settled.rule = rule  # type: ignore[attr-defined]
     return settled
+
+
+def settling_op(op: Op, rule_name: str, argument: int) -> Settling | None:
+    """The op that settles a rule of another op, by the name of the rule; None if there is none.
+
+    Args:
+        op: The op that the rule belongs to.
+        rule_name: As in `Settling.rule_name`.
+        argument: The position of the input that the rule is for.
+    """
+    rule = _settled_rules(op, argument).get(rule_name)
+    return None if rule is None else _settling(op, rule, argument)
+
+
+def _settled_rules(op: Op, argument: int) -> dict[str, Rule]:
+    """The rules of an op for one input that are settled, by name."""
+    if op.careful_jvp is None or not 0 <= argument < len(op.careful):
+        return {}
+    rules = {"vjp": op.careful, "flat_vjp": op.careful_flat or ()}
+    found = {
+        name: getattr(some[argument], "rule", None)
+        for name, some in rules.items()
+        if argument < len(some)
+    }
+    found["jvp"] = _alone(op, argument)
+    return {name: rule for name, rule in found.items() if rule is not None}
 
 
 def settled_tangent(
@@ -166,6 +201,8 @@ def _settling(op: Op, rule: Rule, argument: int) -> Settling:
         facts=Facts(layout="copy"),
         lower=Composite(settled),
     )
+    names = (name for name, own in _settled_rules(op, argument).items() if own is rule)
+    settling.settled, settling.rule_name, settling.argument = op, next(names, ""), argument
     return settling
 
 

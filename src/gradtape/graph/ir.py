@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval, aval_of
+from gradtape.core.lazy import Deferred
 from gradtape.core.op import Op
+from gradtape.core.settle import Settling
+from gradtape.errors import ArgumentError, a_type
+
+# They are made of what is in this file, and are loaded when a graph is printed, run or cut.
+_show = Deferred("gradtape.graph.show:show")
+_evaluate = Deferred("gradtape.graph.checked_run:evaluate")
+_subgraph = Deferred("gradtape.graph.subgraph:subgraph")
 
 
 class _Typed:
@@ -102,9 +110,33 @@ class Node:
         """Its outputs, each with its part of what the op returned."""
         return zip(self.outputs, results if self.op.outputs != 1 else (results,), strict=True)
 
+    def graphs(self) -> list[Graph]:
+        """The graphs inside it: in its parameters, also in containers, and that of its op."""
+        found = [] if self.op.graph is None else [self.op.graph]
+        pending = list(self.params.values())[::-1]
+        while pending:
+            item = pending.pop()
+            if isinstance(item, Graph):
+                found.append(item)
+            elif isinstance(item, list | tuple):
+                pending += reversed(item)
+            elif isinstance(item, dict):
+                pending += reversed(item.values())
+        return found
+
 
 class Graph:
-    """Inputs, nodes in order, outputs."""
+    """Inputs, nodes in order, outputs.
+
+    `print(graph)` shows it as text, and `graph(*arrays)` runs it. Two graphs are `==` only if they
+    are the same object; `same_as` compares what they compute.
+
+    Args:
+        name: Its name.
+        inputs: The values that are given to it.
+        nodes: The calls of ops, in an order in which they can run.
+        outputs: The values and numbers that it returns.
+    """
 
     __slots__ = ("inputs", "name", "nodes", "outputs")
 
@@ -129,8 +161,90 @@ class Graph:
                     found.setdefault(operand, []).append(node)
         return found
 
+    def values(self) -> list[Value]:
+        """All values in the order of their numbers in `print(graph)`: inputs, then results."""
+        return [*self.inputs, *(value for node in self.nodes for value in node.outputs)]
+
+    def nested(self) -> list[Graph]:
+        """All graphs in its nodes, at any depth, each once and inner ones first; itself last."""
+        found: dict[Graph, None] = {}
+        pending = [(self, False)]
+        while pending:
+            graph, entered = pending.pop()
+            if entered:
+                found[graph] = None
+            elif graph not in found:
+                pending.append((graph, True))
+                inner = [one for node in graph.nodes for one in node.graphs()]
+                pending += [(one, False) for one in reversed(inner)]
+        return list(found)
+
+    def same_as(self, other: Graph) -> bool:
+        """Whether another graph makes the same calls: the same ops, operands and parameters.
+
+        Names of graphs and lines of code do not count.
+
+        Args:
+            other: The graph to compare with.
+
+        Returns:
+            True if they are the same; then their `structural_hash` is the same, too.
+
+        Raises:
+            ArgumentError: The other is no graph.
+
+        >>> one, two = (gt.jit(lambda x: x * 2.0).graph(np.ones(3)) for _ in range(2))
+        >>> one == two, one.same_as(two)
+        (False, True)
+        """
+        if not isinstance(other, Graph):
+            raise ArgumentError(f"same_as: got {a_type(other)}, expected a graph")
+        pending, seen = [(self, other)], set()
+        while pending:
+            pair = pending.pop()
+            if pair[0] is pair[1] or pair in seen:
+                continue
+            seen.add(pair)
+            inner = _differing(*pair)
+            if inner is None:
+                return False
+            pending += inner
+        return True
+
+    def subgraph(
+        self,
+        outputs: Sequence[Value | str] | Value | str,
+        inputs: Sequence[Value | str] | Value | str | None = None,
+    ) -> Graph:
+        """The part that computes some values from others, as a graph of its own.
+
+        Args:
+            outputs: The values to compute: `Value`s of this graph, or their names as printed, "%3".
+            inputs: The values to compute them from; None for those inputs that they depend on.
+
+        Returns:
+            A new graph. Nothing in it is shared with this one.
+
+        Raises:
+            ArgumentError: A value is not one of this graph, or the inputs do not suffice.
+
+        >>> graph = gt.jit(lambda x: np.exp(np.sin(x)) * 2.0).graph(np.ones(3))
+        >>> print(graph.subgraph("%2", "%1"))
+        graph <lambda>(%0: float64[3])
+          %1: float64[3] = exp(%0)    # ...
+          return %1
+        """
+        return _subgraph(self, outputs, inputs)  # type: ignore[no-any-return]
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """The outputs for values of the inputs; see `gt.graph.evaluate`."""
+        return _evaluate(self, *inputs)  # type: ignore[no-any-return]
+
     def __repr__(self) -> str:
         return f"<graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
+
+    def __str__(self) -> str:
+        return _show(self)  # type: ignore[no-any-return]
 
 
 def sources(operands: Iterable[Operand], inside: Callable[[Value], bool]) -> Iterator[Value]:
@@ -231,30 +345,110 @@ def replaced(graph: Graph, values: Mapping[Operand, Value]) -> Graph:
     return rewriter.finish()
 
 
+# ---- equality and hashes ------------------------------------------------------------------------
+
+
 def structural_hash(graph: Graph) -> str:
     """A hash that is equal for graphs with the same ops on the same operands, on any lines.
 
-    With functions of users in the graph, it means something only as long as the graph lives.
+    With functions of users in the graph (`gt.custom_vjp`), it means something only as long as the
+    graph lives.
+
+    Args:
+        graph: The graph, with those in the parameters of its nodes.
+
+    Returns:
+        64 hexadecimal digits. They are the same in every process, unless there are functions of
+        users in the graph.
+
+    Raises:
+        ArgumentError: It is no graph.
+
+    >>> double, twice = (gt.jit(f).graph(np.ones(3)) for f in (lambda x: x * 2, lambda y: y * 2))
+    >>> gt.graph.structural_hash(double) == gt.graph.structural_hash(twice)
+    True
     """
-    numbers: dict[Value, int] = {value: i for i, value in enumerate(graph.inputs)}
+    if not isinstance(graph, Graph):
+        raise ArgumentError(
+            f"structural_hash: got {a_type(graph)}, expected a graph; use gt.graph.make_graph"
+        )
+    hashes: dict[Graph, str] = {}
+    for one in graph.nested():
+        hashes[one] = _hash_of_nodes(one, hashes)
+    return hashes[graph]
+
+
+def _hash_of_nodes(graph: Graph, hashes: Mapping[Graph, str]) -> str:
+    numbers = {value: number for number, value in enumerate(graph.values())}
     digest = hashlib.sha256()
 
     def note(*items: Any) -> None:
         digest.update(repr(items).encode())
 
-    def operand_key(operand: Operand) -> Any:
-        return numbers[operand] if isinstance(operand, Value) else operand.key
-
     note([aval_key(value.aval) for value in graph.inputs])
     for node in graph.nodes:
-        params = sorted((name, param_key(value)) for name, value in node.params.items())
-        own = [] if node.op.identity is None else [node.op.identity]
-        note(node.op.name, *own, params, [operand_key(operand) for operand in node.operands])
-        for value in node.outputs:
-            numbers[value] = len(numbers)
-            note(aval_key(value.aval))
-    note([operand_key(output) for output in graph.outputs])
+        note(_op_key(node.op, hashes), _params_key(node, hashes.__getitem__))
+        note([_operand_key(operand, numbers) for operand in node.operands])
+        note([aval_key(value.aval) for value in node.outputs])
+    note([_operand_key(output, numbers) for output in graph.outputs])
     return digest.hexdigest()
+
+
+def _op_key(op: Op, hashes: Mapping[Graph, str]) -> Any:
+    if isinstance(op, Settling):
+        return op.name, op.rule_name, op.argument
+    if op.identity is not None:
+        return op.name, op.identity
+    return op.name if op.graph is None else (op.name, hashes[op.graph])
+
+
+def _same_op(one: Op, other: Op) -> bool:
+    """Whether two ops are the same, but for graphs in them."""
+    if one is other or (one.graph is not None and other.graph is not None):
+        return True
+    known = one.identity is not None and one.identity == other.identity
+    return known and one.name == other.name
+
+
+def _differing(one: Graph, other: Graph) -> list[tuple[Graph, Graph]] | None:
+    """The pairs of inner graphs that decide whether two graphs are the same; None if they differ.
+
+    It looks at one node after the other, so that graphs that differ early are not read to the end.
+    """
+    if (len(one.nodes), len(one.outputs)) != (len(other.nodes), len(other.outputs)):
+        return None
+    if [value.aval for value in one.inputs] != [value.aval for value in other.inputs]:
+        return None
+    numbers = [{v: n for n, v in enumerate(graph.values())} for graph in (one, other)]
+    inner: list[tuple[Graph, Graph]] = []
+
+    def keys(operands: tuple[Operand, ...], which: int) -> list[Any]:
+        return [_operand_key(operand, numbers[which]) for operand in operands]
+
+    for a, b in zip(one.nodes, other.nodes, strict=True):
+        graphs = a.graphs(), b.graphs()
+        if (
+            not _same_op(a.op, b.op)
+            or len(graphs[0]) != len(graphs[1])
+            or keys(a.operands, 0) != keys(b.operands, 1)
+            or [v.aval for v in a.outputs] != [v.aval for v in b.outputs]
+            or _params_key(a, _any_graph) != _params_key(b, _any_graph)
+        ):
+            return None
+        inner += zip(*graphs, strict=True)
+    return inner if keys(one.outputs, 0) == keys(other.outputs, 1) else None
+
+
+def _any_graph(_graph: Graph) -> str:
+    return ""
+
+
+def _operand_key(operand: Operand, numbers: Mapping[Value, int]) -> Any:
+    return numbers[operand] if isinstance(operand, Value) else operand.key
+
+
+def _params_key(node: Node, graph_key: Callable[[Graph], str]) -> list[Any]:
+    return sorted((name, param_key(value, graph_key)) for name, value in node.params.items())
 
 
 def aval_key(aval: Aval) -> tuple[Any, ...]:
@@ -267,16 +461,22 @@ def dtype_key(dtype: np.dtype[Any]) -> str:
     return dtype.byteorder + dtype.name
 
 
-def param_key(value: Any) -> Any:
-    """A hashable, comparable key for a parameter of an op."""
+def param_key(value: Any, graph_key: Callable[[Graph], str] = structural_hash) -> Any:
+    """A hashable, comparable key for a parameter of an op.
+
+    Args:
+        value: The parameter.
+        graph_key: The key of a graph in it.
+    """
     if isinstance(value, np.ndarray):
         return "array", value.shape, dtype_key(value.dtype), value.tobytes()
     if isinstance(value, Graph):
-        return "graph", structural_hash(value)
+        return "graph", graph_key(value)
     if isinstance(value, list | tuple):
-        return type(value).__name__, tuple(param_key(item) for item in value)
+        return type(value).__name__, tuple(param_key(item, graph_key) for item in value)
     if isinstance(value, dict):
-        return "dict", tuple(sorted((key, param_key(item)) for key, item in value.items()))
+        items = ((key, param_key(item, graph_key)) for key, item in value.items())
+        return "dict", tuple(sorted(items))
     if isinstance(value, slice):
         return "slice", value.start, value.stop, value.step
     if isinstance(value, float | complex | np.generic):

@@ -4,12 +4,14 @@ graph loss(%0: float64[3], %1: float64[])
   %2: float64[3] = multiply(%0, 2.0)    # model.py:12
   %3: float64[] = sum(%2, axis=(0,), keepdims=False)    # model.py:12
   return %3
+
+Graphs in the parameters of a node follow it, indented, with numbers of their own.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import EllipsisType
 from typing import Any
 
@@ -29,8 +31,9 @@ def show(graph: Graph) -> str:
         graph: The graph to show.
 
     Returns:
-        A line with the inputs, a line for each node, a line with the outputs. The text depends
-        only on the graph: equal graphs made from the same lines of code give equal text.
+        A line with the inputs, a line for each node, a line with the outputs. A graph in a
+        parameter is written out below the first node that has it. The text depends only on the
+        graph: equal graphs made from the same lines of code give equal text.
 
     >>> from gradtape.core.aval import aval_of
     >>> from gradtape.graph.trace import trace
@@ -42,22 +45,55 @@ def show(graph: Graph) -> str:
       %2: float32[3] = multiply(%1, 2.0)    # ...
       return %2
     """
+    return "\n".join(_lines(graph))
+
+
+def _lines(graph: Graph) -> Iterator[str]:
+    """The lines of a graph; graphs that are inside others are on a stack, not on Python's."""
+    shown = {graph}
+    stack = [_lines_here(graph, "")]
+    while stack:
+        for part in stack[-1]:
+            if isinstance(part, str):
+                yield "  " * (2 * len(stack) - 2) + part
+            elif part[1] not in shown:
+                shown.add(part[1])
+                stack.append(_lines_here(part[1], f"{part[0]}: "))
+                break
+        else:
+            stack.pop()
+
+
+def _lines_here(graph: Graph, label: str) -> Iterator[str | tuple[str, Graph]]:
+    """The lines of a graph, with those graphs in between that its nodes have in parameters."""
     names = value_names(graph)
     inputs = ", ".join(f"{names[value]}: {show_aval(value.aval)}" for value in graph.inputs)
+    yield f"{label}graph {graph.name}({inputs})"
+    for node in graph.nodes:
+        yield f"  {show_node(node, names)}"
+        yield from labelled_graphs(node)
     outputs = ", ".join(show_operand(output, names) for output in graph.outputs)
-    return "\n".join(
-        [
-            f"graph {graph.name}({inputs})",
-            *(f"  {show_node(node, names)}" for node in graph.nodes),
-            f"  return {outputs}".rstrip(),
-        ]
-    )
+    yield f"  return {outputs}".rstrip()
+
+
+def labelled_graphs(node: Node) -> Iterator[tuple[str, Graph]]:
+    """The graphs in a node with the parameters they are in: `body`, or `branches[1]`."""
+    if node.op.graph is not None:
+        yield node.op.name, node.op.graph
+    pending = list(node.params.items())[::-1]
+    while pending:
+        label, value = pending.pop()
+        if isinstance(value, Graph):
+            yield label, value
+        elif isinstance(value, list | tuple):
+            pending += [(f"{label}[{n}]", item) for n, item in enumerate(value)][::-1]
+        elif isinstance(value, dict):
+            pending += [(f"{label}[{key!r}]", item) for key, item in value.items()][::-1]
 
 
 def value_names(graph: Graph) -> dict[Value, str]:
     """`%0`, `%1`, … for the inputs and for the results of the nodes, in order."""
-    made = [*graph.inputs, *(value for node in graph.nodes for value in node.outputs)]
-    return {value: f"%{number}" for number, value in enumerate(made)}
+    return {value: f"%{number}" for number, value in enumerate(graph.values())}
 
 
 def show_node(node: Node, names: dict[Value, str]) -> str:

@@ -6,15 +6,22 @@ from collections.abc import Iterator
 
 from gradtape.core.aval import aval_of
 from gradtape.errors import GradtapeError, a_type
+from gradtape.graph.control_faults import control_faults
 from gradtape.graph.ir import Graph, Literal, Node, Value
 from gradtape.graph.show import show_aval, show_node, show_operand, value_names
+
+_ADVICE = (
+    "a graph makes each value once, before it is read. This is a bug of a pass or of a shape rule, "
+    "not of the traced function"
+)
 
 
 def verify(graph: Graph) -> None:
     """Check that a graph can run as it is.
 
     Every value is made once, by an input or by one node, before it is read; the results of every
-    node agree with the shape rule of its op; all outputs are made.
+    node agree with the shape rule of its op; all outputs are made. The same holds for graphs in
+    parameters.
 
     Args:
         graph: The graph to check.
@@ -26,14 +33,18 @@ def verify(graph: Graph) -> None:
     >>> from gradtape.graph.trace import trace
     >>> verify(trace(np.sin, [aval_of(np.ones(3))]).graph)
     """
-    names = value_names(graph)
-    for what, node in _faults(graph, names):
-        at = "" if node is None else f" at `{show_node(node, names)}`"
-        from_line = "" if node is None or not node.line else f", from {node.line}"
-        raise GradtapeError(
-            f"graph {graph.name}: {what}{at}{from_line}; a graph makes each value once, before it "
-            "is read. This is a bug of a pass or of a shape rule, not of the traced function"
-        )
+    for fault in faults(graph):
+        raise GradtapeError(f"{fault}; {_ADVICE}")
+
+
+def faults(graph: Graph) -> Iterator[str]:
+    """What is wrong with a graph or with those in its parameters, each with its node and line."""
+    for one in graph.nested():
+        names = value_names(one)
+        for what, node in _faults(one, names):
+            at = "" if node is None else f" at `{show_node(node, names)}`"
+            from_line = "" if node is None or not node.line else f", from {node.line}"
+            yield f"graph {one.name}: {what}{at}{from_line}"
 
 
 def _faults(graph: Graph, names: dict[Value, str]) -> Iterator[tuple[str, Node | None]]:
@@ -46,7 +57,11 @@ def _faults(graph: Graph, names: dict[Value, str]) -> Iterator[tuple[str, Node |
             yield f"input {names[value]} is the result of {value.node.op.name}", None
         made.add(value)
     for node in graph.nodes:
-        for what in (*_faults_of_operands(node, made, names), *_faults_of_results(node, made)):
+        for what in (
+            *_faults_of_operands(node, made, names),
+            *_faults_of_results(node, made),
+            *control_faults(node),
+        ):
             yield what, node
         made.update(node.outputs)
     for place, output in enumerate(graph.outputs):

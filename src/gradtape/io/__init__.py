@@ -1,1 +1,1 @@
-"""Arrays in files: saved whole or not at all, and loaded without executing anything."""
+"""Arrays and graphs in files: saved whole or not at all, loaded without executing anything."""
