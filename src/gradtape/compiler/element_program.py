@@ -159,7 +159,9 @@ class ElementProgram:
         parallel: The axis of the outermost loop, if its steps do not depend on each other.
         locals: Arrays of its own.
         ops: The names of the ops it computes.
+        largest: The number of elements of the largest array in it.
         endless: Whether it has a loop that may not end.
+        nested: Whether it has loops or branches in others.
     """
 
     def __init__(
@@ -169,13 +171,16 @@ class ElementProgram:
         parallel: Axis | None,
         locals: Sequence[Buffer],
         ops: Sequence[str],
+        largest: int,
     ) -> None:
         self.name = name
         self.statements = tuple(statements)
         self.parallel = parallel
         self.locals = tuple(locals)
         self.ops = tuple(ops)
+        self.largest = largest
         every = list(within(self.statements))
+        self.nested = sum(not isinstance(each, Store) for each in every) > 1
         self.axes = tuple(each.axis for each in every if isinstance(each, For))
         self.endless = any(isinstance(each, WhileHolds | GoBack) for each in every)
 
@@ -416,6 +421,7 @@ class _Builder:
         self.locals: list[Buffer] = []
         self.ops: list[str] = []
         self.axes = 0
+        self.largest = 0
 
     # ---- values ----------------------------------------------------------------------------
 
@@ -437,7 +443,8 @@ class _Builder:
         return every if dtype is None else [convert(x, dtype) for x in every]
 
     def check_size(self, count: int) -> None:
-        """Raise if an array has too many elements."""
+        """Note the size of an array; raise if it has too many elements."""
+        self.largest = max(self.largest, count)
         if count > _MOST_ELEMENTS:
             raise TooLargeError
 
@@ -888,4 +895,5 @@ def element_program(node: Node, buffers: dict[Value, Buffer], name: str) -> Elem
     except TooLargeError:
         return None
     ops = [node.op.name, *builder.ops]
-    return ElementProgram(name, builder.statements(), axis, builder.locals, ops)
+    statements = builder.statements()
+    return ElementProgram(name, statements, axis, builder.locals, ops, builder.largest)
