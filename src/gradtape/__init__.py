@@ -311,6 +311,7 @@ __array_api_version__ = ops.inspection.VERSION
 if TYPE_CHECKING:
     from gradtape import (
         fft as fft,
+        graph as graph,
         linalg as linalg,
         ndimage as ndimage,
         nn as nn,
@@ -329,6 +330,7 @@ if TYPE_CHECKING:
     )
     from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
+    from gradtape.lazy.run import run as run
     from gradtape.ops.arrays import *  # noqa: F403
     from gradtape.ops.close import (
         allclose as allclose,
@@ -365,14 +367,15 @@ if TYPE_CHECKING:
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
-    "fft", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse", "special", "stats",
-    "testing",
+    "fft", "graph", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse", "special",
+    "stats", "testing",
 )  # fmt: skip
 _LAZY = {
     "autodiff.custom": "custom_jvp custom_vjp",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
+    "lazy.run": "run",
     "ops.close": "allclose array_equal array_equiv isclose",
     "ops.generator": "manual_seed",
     "ops.linalg.solve": "solve",

@@ -81,11 +81,15 @@ class _Traced(Abstract):
 class TraceLevel(Level):
     """One trace in progress."""
 
-    __slots__ = ("_by_identity", "_turned", "captures", "guards", "nodes", "truths", "values")
+    __slots__ = (
+        "_by_identity", "_turned", "captures", "guards", "line", "nodes", "truths", "values",
+    )  # fmt: skip
 
     def __init__(self, label: str) -> None:
         super().__init__(next_level(), label)
         self.nodes: list[Node] = []
+        # The line of all nodes that are added, if it is known; else it is found for each.
+        self.line: str | None = None
         self.truths = Truths()
         # Captured arrays and tensors with their inputs in the graph. Tensors are held weakly, so an
         # id may be reused: a capture knows whether it is still the same object.
@@ -104,13 +108,15 @@ class TraceLevel(Level):
     def operand(self, value: Any) -> Operand:
         """The operand that stands for a value: its symbol, a number, or a captured input."""
         if isinstance(value, Tensor):
+            record = value.fresh().record
+            if isinstance(record, Symbol) and record.segment is self:
+                return record.operand
             value = unshell(value)
         if isinstance(value, Tensor):
-            if isinstance(value.record, Symbol) and value.record.segment is self:
-                return value.record.operand
-        elif isinstance(value, np.generic) or not hasattr(value, "dtype"):
+            return self.capture(value)
+        if isinstance(value, np.generic) or not hasattr(value, "dtype"):
             return Literal(value)
-        elif value.ndim > 1 and not value.flags.c_contiguous and value.T.flags.c_contiguous:
+        if value.ndim > 1 and not value.flags.c_contiguous and value.T.flags.c_contiguous:
             return self._transposed(value)
         return self.capture(value)
 
@@ -165,7 +171,7 @@ class TraceLevel(Level):
             counted = self.truths.counted(op, operands, self._noted)
             return self.append(op, counted, params, args)
         avals = _infer_custom(op, operands) if op.kind == "custom" else _infer(op, operands, params)
-        node = Node(op, operands, params, avals, user_line())
+        node = Node(op, operands, params, avals, self.line or user_line())
         self.nodes.append(node)
         return tuple(self.symbol(value) for value in node.outputs)
 
@@ -178,7 +184,7 @@ class TraceLevel(Level):
     ) -> Tensor:
         """Append a call of an op with one result; `args` are the values of the operands."""
         aval = _infer(op, operands, params)
-        node = Node(op, operands, params, (aval,), user_line())
+        node = Node(op, operands, params, (aval,), self.line or user_line())
         self.nodes.append(node)
         self.truths.note(op, operands, node.outputs[0])
         return self.symbol(node.outputs[0], **layout(op, args, params, aval))

@@ -1,0 +1,1 @@
+"""Lazy graphs: programs that are built first, and evaluated for what is fed to them."""
