@@ -7,6 +7,7 @@ around a shape mistake keeps working. Messages read `op: got …, expected …; 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -99,6 +100,34 @@ class ContextError(TapeError):
 
 class LeakedTensorError(GradtapeError, RuntimeError):
     """A tensor of a transform was used after the transform returned; return it instead."""
+
+
+class UnknownSizeError(GradtapeError, RuntimeError):
+    """A size that is known only when a placeholder is fed: `x.shape` if x was made with -1."""
+
+    def __init__(self, message: str, defer: Callable[..., Any] | None = None) -> None:
+        super().__init__(message)
+        self._defer = defer
+
+    def deferred(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """The call that asked for the size, put off until the size is known.
+
+        Args:
+            function: The function that was called.
+            args: Its arguments.
+            kwargs: Its keyword arguments.
+
+        Returns:
+            A lazy tensor for the result.
+
+        Raises:
+            UnknownSizeError: It cannot be put off.
+        """
+        if self._defer is None:
+            raise self
+        return self._defer(self, function, args, kwargs)
 
 
 class GradientCheckError(GradtapeError, AssertionError):

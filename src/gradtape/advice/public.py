@@ -17,7 +17,7 @@ from gradtape.advice import tensor_attributes
 from gradtape.core.adopted_calls import call_adopted
 from gradtape.core.hooks import HOOKS
 from gradtape.core.state import STATE
-from gradtape.errors import MissingNameError
+from gradtape.errors import MissingNameError, UnknownSizeError
 from gradtape.locks import once
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -97,6 +97,8 @@ def _wrapper(function: F) -> F:
             if STATE.get().modes:
                 return call_adopted(function, args, kwargs)
             return function(*args, **kwargs)
+        except UnknownSizeError as error:
+            return error.deferred(wrapper, args, kwargs)
         except Exception as error:
             advice.raise_explained(function, args, kwargs, error)
 
@@ -116,6 +118,8 @@ def _advised(function: F) -> F:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
+        except UnknownSizeError as error:
+            return error.deferred(wrapper, args, kwargs)
         except TypeError as error:
             advice.raise_explained(function, args, kwargs, error)
 

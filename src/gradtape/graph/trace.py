@@ -331,6 +331,7 @@ def trace(
     name: str = "function",
     truths: Sequence[int] = (),
     rewriting: tuple[Mode, ...] = (),
+    level: TraceLevel | None = None,
 ) -> Trace:
     """Run a function of flat arguments at abstract values.
 
@@ -340,13 +341,14 @@ def trace(
         name: The name of the graph.
         truths: Which of the arguments are True or False.
         rewriting: The modes that are applied to the traced ops.
+        level: The level of the trace, if it is one of a special class.
 
     Raises:
         ConversionError: The function asks for the value of an argument.
         WriteError: It writes to a tensor from outside, which gets its value back.
         GradtapeError: It returns something that is not an array.
     """
-    level = TraceLevel("jit")
+    level = TraceLevel("jit") if level is None else level
     inputs = [Value(aval) for aval in avals]
     for place in truths:
         level.truths.add(inputs[place])

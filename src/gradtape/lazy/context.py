@@ -13,10 +13,19 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ContextError, a_type
 from gradtape.graph.ir import Graph, Operand, Value
 from gradtape.graph.trace import Symbol
+from gradtape.lazy.deferred import DeferredValue
 from gradtape.lazy.feeds import Feed, Feeder, pairs_of
 from gradtape.lazy.level import LazyLevel, check_outside
-from gradtape.lazy.programs import MOST_GRAPHS, Evaluation, Runner, subgraph
-from gradtape.lazy.sources import Constant, Placeholder, Variable, Variables, parsed_sizes
+from gradtape.lazy.programs import MOST_GRAPHS, Evaluation, Programs, subgraph
+from gradtape.lazy.sources import (
+    Constant,
+    Feeds,
+    Placeholder,
+    Variable,
+    Variables,
+    parsed_sizes,
+)
+from gradtape.lazy.specialize import Specialized
 from gradtape.ops.arguments import as_dtype
 from gradtape.typing import ArrayLike
 
@@ -34,7 +43,8 @@ class Context:
         self._names: set[str] = set()
         self._variable_handles: dict[Any, Tensor] = {}
         self._evaluations: Recent[Evaluation] = Recent()
-        self._programs: Recent[Runner] | None = None if variables is None else variables.programs
+        self._specializations: Recent[Specialized] = Recent()
+        self._programs: Programs | None = None if variables is None else variables.programs
 
     # ---- inputs ----------------------------------------------------------------------------
 
@@ -43,8 +53,8 @@ class Context:
 
         Args:
             name: Its name, which errors mention.
-            shape: Its shape.
-            dtype: The type of its elements.
+            shape: Its shape, with -1 for an axis of any size; None for any shape at all.
+            dtype: The type of its elements; feeds of the same kind are cast to it.
 
         Returns:
             A lazy tensor.
@@ -159,7 +169,7 @@ class Context:
     def evaluated(self, operands: Sequence[Operand], feeder: Feeder) -> list[Any]:
         """The values of operands of the graph."""
         self._check_open("eval")
-        feeds = {}
+        feeds: dict[Placeholder, Any] = {}
         for tensor, value in feeder:
             operand = self.operand(tensor, "feed")
             source = self._level.sources.get(operand) if isinstance(operand, Value) else None
@@ -169,6 +179,8 @@ class Context:
                     "result of ctx.placeholder(name, shape)"
                 )
             feeds[source] = source.checked(value)
+        if any(isinstance(operand, DeferredValue) for operand in operands):
+            return self._specialized(operands, feeds)(feeds)
         key = tuple(operands)
         known = self._evaluations.get(key)
         if known is None:
@@ -178,6 +190,16 @@ class Context:
             made = Evaluation(graph, sources, self._programs)
             known = self._evaluations.put(key, made, most=MOST_GRAPHS)
         return known(feeds)
+
+    def _specialized(self, operands: Sequence[Operand], feeds: Feeds) -> Specialized:
+        """The graph of targets for the sizes that are fed."""
+        sizes = {source: value.shape for source, value in feeds.items() if source.aval is None}
+        key = (tuple(operands), frozenset(sizes.items()))
+        known = self._specializations.get(key)
+        if known is not None and not known.outdated:
+            return known
+        made = Specialized(self._level, operands, feeds, self._programs)
+        return self._specializations.put(key, made, most=MOST_GRAPHS, instead=known)
 
     # ---- life ------------------------------------------------------------------------------
 

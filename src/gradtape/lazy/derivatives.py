@@ -8,7 +8,7 @@ backward walk over the records adds its ops to the graph.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,11 @@ from gradtape.core.nested import unshell
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk
-from gradtape.errors import ArgumentError, DTypeError, a_type
+from gradtape.errors import ArgumentError, DTypeError, UnknownSizeError, a_type
 from gradtape.graph.ir import Literal, Operand
 from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Symbol, TraceLevel, operand_of
-from gradtape.lazy.level import check_outside
+from gradtape.lazy.level import LazyLevel, check_outside
 from gradtape.lazy.programs import subgraph
 from gradtape.ops.like import zeros_like as zeros_of_shape
 from gradtape.ops.shape import reshape
@@ -59,7 +59,7 @@ def grad(
     [np.float64(12.0), np.float64(12.0)]
     """
     ys, xs = _tensors("grad", "ys", ys), _tensors("grad", "xs", xs)
-    return gradients("grad", ys, xs, grad_ys)
+    return _as_soon_as_sized(gradients, "grad", ys, xs, grad_ys)
 
 
 def jacobians(y: Tensor, xs: Sequence[Tensor]) -> list[Tensor]:
@@ -85,11 +85,16 @@ def jacobians(y: Tensor, xs: Sequence[Tensor]) -> list[Tensor]:
            [0., 4.]])
     """
     (y,), xs = _tensors("jacobians", "y", [y]), _tensors("jacobians", "xs", xs)
+    return _as_soon_as_sized(_jacobians, "jacobians", [y], xs, None)
+
+
+def _jacobians(name: str, ys: Sequence[Tensor], xs: Sequence[Tensor], _seeds: None) -> list[Tensor]:
+    (y,) = ys
     size = math.prod(y.shape)
     directions = np.eye(size, dtype=y.dtype).reshape(size, *y.shape)
 
     def row(direction: Any) -> list[Tensor]:
-        return gradients("jacobians", [y], xs, [direction])
+        return gradients(name, [y], xs, [direction])
 
     if not size:
         return [zeros_of_shape(x, shape=y.shape + x.shape) for x in xs]
@@ -125,8 +130,8 @@ def hessian_vector_product(
     """
     name = "hessian_vector_product"
     ys, xs = _tensors(name, "ys", ys), _tensors(name, "xs", xs)
-    first = gradients(name, ys, xs, None)
-    return gradients(name, first, xs, vectors)
+    first = _as_soon_as_sized(gradients, name, ys, xs, None)
+    return _as_soon_as_sized(gradients, name, first, xs, vectors)
 
 
 def _tensors(name: str, what: str, given: Any) -> list[Tensor]:
@@ -150,6 +155,21 @@ def _tensors(name: str, what: str, given: Any) -> list[Tensor]:
                 "gt.run; use gt.grad to differentiate functions of arrays"
             )
     return found
+
+
+def _as_soon_as_sized(
+    derive: Callable[..., list[Tensor]],
+    name: str,
+    ys: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    seeds: Any,
+) -> list[Tensor]:
+    """Derivatives now, or as a deferred call if a size is not known."""
+    try:
+        return derive(name, ys, xs, seeds)
+    except UnknownSizeError as error:
+        level: LazyLevel = xs[0].record.segment  # type: ignore[union-attr]
+        return level.defer(error, derive, (name, list(ys), list(xs), seeds), {}, len(xs))  # type: ignore[no-any-return]
 
 
 # ---- the walk -----------------------------------------------------------------------------------

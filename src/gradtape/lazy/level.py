@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import aval_of
+from gradtape import tree
 from gradtape.core.nested import Nested, unshell
+from gradtape.core.op import Op
+from gradtape.core.state import current
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ContextError, ConversionError, LeakedTensorError, WriteError
+from gradtape.errors import (
+    ContextError,
+    ConversionError,
+    LeakedTensorError,
+    UnknownSizeError,
+    WriteError,
+)
 from gradtape.graph.capture import Capture
 from gradtape.graph.ir import Literal, Operand, Value
 from gradtape.graph.lines import user_line
-from gradtape.graph.trace import Symbol, TraceLevel
+from gradtape.graph.trace import Symbol, TraceLevel, operand_of
+from gradtape.lazy.deferred import DeferredCall, DeferredTensor, DeferredValue, Unknown, op_call
 from gradtape.lazy.sources import Constant, Drawn, Source
+from gradtape.ops.assign import setitem
 
 # Arrays with more elements are copied once, and compared with the copy when they are used again.
 _SMALL = 1024
+# NumPy's functions that write to an argument.
+_WRITING = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
 
 
 class SourceTensor(Nested):
@@ -42,12 +54,14 @@ class LazyLevel(TraceLevel):
 
     Attributes:
         sources: Where the inputs of the graph come from.
+        lent: The deferred values that may be views, or of which there may be views.
     """
 
-    __slots__ = ("_copies", "sources")
+    __slots__ = ("_copies", "lent", "sources")
 
     def __init__(self) -> None:
         super().__init__("gt.run")
+        self.lent: set[Operand] = set()
         self.sources: dict[Value, Source] = {}
         self._copies: dict[int, tuple[weakref.ref[Any], Any, Value]] = {}
 
@@ -55,15 +69,24 @@ class LazyLevel(TraceLevel):
 
     def add(self, source: Source) -> Value:
         """A new input of the graph."""
-        assert source.aval is not None
-        value = Value(source.aval)
+        if source.aval is None:
+            value: Value = DeferredValue(source.name)
+            self.lent.add(value)
+        else:
+            value = Value(source.aval)
         self.sources[value] = source
         return value
 
     def handle(self, value: Value) -> Tensor:
         """The tensor of an input that users get."""
         symbol = self.symbol(value)
-        return SourceTensor(symbol.value, symbol.record)
+        deferred = isinstance(symbol, DeferredTensor)
+        return symbol if deferred else SourceTensor(symbol.value, symbol.record)
+
+    def symbol(self, operand: Operand, **view: Any) -> Tensor:
+        if isinstance(operand, DeferredValue):
+            return DeferredTensor(Unknown(operand.unsized, self.defer), Symbol(self, operand))
+        return super().symbol(operand, **view)
 
     def operand(self, value: Any) -> Operand:
         if isinstance(value, Tensor):
@@ -98,16 +121,117 @@ class LazyLevel(TraceLevel):
         capture.settle()  # the words of this draw are not used
         return self.add(Drawn(capture))
 
+    # ---- calls that are put off ------------------------------------------------------------
+
+    def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
+        for arg in args:
+            if isinstance(arg, DeferredTensor) and arg.record.segment is self:  # type: ignore[union-attr]
+                return self._defer_op(op, args, params, arg.value)
+        return super().process(op, args, params)
+
+    def _defer_op(self, op: Op, args: list[Any], params: dict[str, Any], unknown: Unknown) -> Any:
+        if op.outputs is None:
+            raise UnknownSizeError(
+                f"{op.name}: the number of its results depends on what is fed to placeholder "
+                f"{unknown.unsized!r}",
+                self.defer,
+            )
+        operands = [self.operand(arg) for arg in args]
+        count = None if op.outputs == 1 else op.outputs
+        outputs = self._add_call(op_call(op, params), operands, None, unknown.unsized, count)
+        if op.aliases:
+            self.lent.update(operands)
+            self.lent.update(map(operand_of, outputs))
+        return outputs[0] if op.outputs == 1 else tuple(outputs)
+
+    def _add_call(
+        self,
+        function: Callable[..., Any],
+        leaves: Sequence[Any],
+        structure: Any,
+        unsized: str,
+        count: int | None,
+    ) -> list[Tensor]:
+        """Append a call, and return the tensors of its results."""
+        state = current()
+        node = DeferredCall(
+            function,
+            leaves,
+            structure,
+            unsized,
+            self.line or user_line(),
+            count=count,
+            recorded=state.floor < self.number,
+            modes=state.rewriting,
+        )
+        self.nodes.append(node)  # type: ignore[arg-type]
+        return [self.symbol(value) for value in node.outputs]
+
+    def defer(
+        self,
+        error: UnknownSizeError,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        count: int | None = None,
+    ) -> Any:
+        """Put off a call of a whole function.
+
+        Args:
+            error: The error to raise where that is impossible.
+            function: The function.
+            args: Its arguments.
+            kwargs: Its keyword arguments.
+            count: The number of results if it returns a list of them; None for any result.
+
+        Returns:
+            A lazy tensor, or a list of them.
+
+        Raises:
+            UnknownSizeError: The call is part of a transform in progress.
+            WriteError: The function writes to its arguments.
+        """
+        leaves, structure = tree.flatten((tuple(args), kwargs))
+        if getattr(function, "__name__", "") in _WRITING or kwargs.get("out") is not None:
+            name = getattr(function, "__name__", "out=")
+            raise WriteError(
+                f"{name}: got a lazy tensor of a size that is not known yet, which is not written "
+                "to in place; use a function that returns its result"
+            )
+        unsized = ""
+        for n, leaf in enumerate(leaves):
+            if isinstance(leaf, Tensor):
+                level = getattr(unshell(leaf), "record", None)
+                if level is not None and level.segment.number > self.number:
+                    raise error
+                leaves[n] = operand = self.operand(leaf)
+                if isinstance(operand, DeferredValue):
+                    unsized = unsized or operand.unsized
+                self.lent.add(operand)
+            elif isinstance(leaf, np.ndarray):
+                leaves[n] = leaf.copy()
+        outputs = self._add_call(function, leaves, structure, unsized, count)
+        self.lent.update(map(operand_of, outputs))
+        return outputs[0] if count is None else outputs
+
+    def written(self, tensor: Tensor, value: Any, index: Any) -> Tensor:
+        """A deferred tensor with another value at an index."""
+        error = UnknownSizeError("item assignment: got a tensor of a transform")
+        made: Tensor = self.defer(error, setitem, (tensor, value, index), {})
+        self.lent.discard(operand_of(made))
+        return made
+
     # ---- reading ---------------------------------------------------------------------------
 
     def read(self, tensor: Any, what: str) -> None:
+        shown = tensor.value
         if not self.active:
             raise LeakedTensorError(
-                f"{what}: got a lazy tensor ({aval_of(tensor)}) of a gt.run that has already "
+                f"{what}: got a lazy tensor ({shown}) of a gt.run that has already "
                 "returned; return t.eval(ctx) from the function instead"
             )
         raise ConversionError(
-            f"{what}: got a lazy tensor ({aval_of(tensor)}) at {user_line()}, which has no value "
+            f"{what}: got a lazy tensor ({shown}) at {user_line()}, which has no value "
             "before it is evaluated; use t.eval(ctx) for its value, and gt.where or gt.cond "
             "instead of if to let it decide within the graph"
         )

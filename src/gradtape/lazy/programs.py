@@ -52,7 +52,11 @@ class Runner:
             return replay(self.graph, values)
 
 
-def runner_of(graph: Graph, programs: Recent[Runner] | None) -> Runner:
+# Runners by their graphs.
+Programs = Recent[Runner]
+
+
+def runner_of(graph: Graph, programs: Programs | None) -> Runner:
     """What runs a graph: the same for equal graphs, as long as the cache keeps it."""
     if programs is None:
         return Runner(graph)
@@ -76,7 +80,7 @@ class Evaluation:
     """
 
     def __init__(
-        self, graph: Graph, sources: Sequence[Source], programs: Recent[Runner] | None
+        self, graph: Graph, sources: Sequence[Source], programs: Programs | None
     ) -> None:
         self._whole, self._sources = graph, tuple(sources)
         self._programs = programs
