@@ -110,7 +110,11 @@ class UnknownSizeError(GradtapeError, RuntimeError):
         self._defer = defer
 
     def deferred(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        count: int | None = None,
     ) -> Any:
         """The call that asked for the size, put off until the size is known.
 
@@ -118,16 +122,17 @@ class UnknownSizeError(GradtapeError, RuntimeError):
             function: The function that was called.
             args: Its arguments.
             kwargs: Its keyword arguments.
+            count: The number of results if it returns a list of them; None for any result.
 
         Returns:
-            A lazy tensor for the result.
+            A lazy tensor for the result, or a list of them.
 
         Raises:
             UnknownSizeError: It cannot be put off.
         """
         if self._defer is None:
             raise self
-        return self._defer(self, function, args, kwargs)
+        return self._defer(self, function, args, kwargs, count)
 
 
 class GradientCheckError(GradtapeError, AssertionError):

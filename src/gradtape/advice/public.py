@@ -23,15 +23,12 @@ from gradtape.locks import once
 F = TypeVar("F", bound=Callable[..., Any])
 
 # The modules whose functions get a wrapper: the prefix of their names, and the least number of
-# parts of the name. Ops that every program loads (`gradtape.ops.shape`) get none, as it would cost
-# each call a frame; they check their arguments themselves.
+# parts of the name.
 _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
-# Some of them are often called with a keyword of another library, such as `dim=`, and explain that.
-_ADVISED = (
-    "all amax amin any argmax argmin column_stack concat concatenate cumprod cumsum dot dstack "
-    "einsum empty_like full_like hstack log_softmax logsumexp max mean min ones_like outer pad "
-    "prod softmax stack std sum var vstack zeros_like"
-)
+# Functions that every program loads (`gradtape.ops.shape`) check their arguments themselves. They
+# get a thin wrapper, unless they are ops: it explains a keyword of another library, such as `dim=`,
+# and puts the call off on a lazy tensor of unknown size.
+_THIN = "gradtape.ops."
 
 
 def make_public(namespace: dict[str, Any], *modules: str) -> None:
@@ -78,12 +75,15 @@ def explained(function: F, module: str) -> F:
     if not isinstance(function, FunctionType) or hasattr(function, "op"):
         return function  # ops name themselves in their errors (`core.evaluate`)
     home = function.__module__
-    if not any(
+    if any(
         home.startswith(start) and len(home.split(".")) >= parts
         for start, parts in _WRAPPED.items()
     ):
+        wrapper: F = _wrapper(function)
+    elif home.startswith(_THIN):
+        wrapper = _advised(function)
+    else:
         return function
-    wrapper: F = _wrapper(function)
     if wrapper.__module__ == home:
         wrapper.__module__ = module
     return wrapper
@@ -112,7 +112,7 @@ def missing_name(name: str) -> MissingNameError:
 
 @functools.cache  # as `amax` is `max`
 def _advised(function: F) -> F:
-    """A function wrapped so that it explains a keyword that it does not have, at little cost."""
+    """A function of arrays wrapped at little cost: it explains a keyword that it does not have."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -123,7 +123,6 @@ def _advised(function: F) -> F:
         except TypeError as error:
             advice.raise_explained(function, args, kwargs, error)
 
-    wrapper.__module__ = "gradtape"
     return wrapper  # type: ignore[return-value]
 
 
@@ -133,8 +132,10 @@ def install(namespace: dict[str, Any]) -> None:
     Args:
         namespace: The `globals()` of `gradtape`, some functions of which are wrapped.
     """
-    for name in _ADVISED.split():
-        namespace[name] = _advised(namespace[name])
+    for name, function in namespace.items():
+        ours = isinstance(function, FunctionType) and function.__module__.startswith(_THIN)
+        if ours and not name.startswith("_"):
+            namespace[name] = explained(function, "gradtape")
     HOOKS.operand_refused = lambda error, name: advice.name_caller(error, name)
     HOOKS.rule_failed = lambda op, error: advice.name_rule(op, error)
     HOOKS.conversion_refused = lambda error, recorded: advice.add_ways_out(error, recorded)

@@ -8,6 +8,7 @@ are known.
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -16,12 +17,13 @@ from typing import Any
 from gradtape import tree
 from gradtape.core.aval import Abstract
 from gradtape.core.call import call
-from gradtape.core.nested import Nested
+from gradtape.core.nested import Handle, Nested
 from gradtape.core.op import Op
 from gradtape.core.state import Mode
 from gradtape.core.tensor import Tensor
 from gradtape.errors import UnknownSizeError, WriteError
 from gradtape.graph.ir import Operand, Value
+from gradtape.ops.answers import answer
 
 
 class DeferredValue(Value):
@@ -43,6 +45,7 @@ class DeferredCall:
     """A call that is put off; the counterpart of `graph.ir.Node`.
 
     Attributes:
+        function: The function to call.
         operands: The operands of the graph among its arguments.
         outputs: Its results.
         several: Whether it returns a sequence of them; if not, the one result may be anything.
@@ -52,7 +55,7 @@ class DeferredCall:
     """
 
     __slots__ = (
-        "_function", "_leaves", "_structure", "line", "modes", "operands", "outputs", "recorded",
+        "_leaves", "_structure", "function", "line", "modes", "operands", "outputs", "recorded",
         "several",
     )  # fmt: skip
 
@@ -81,7 +84,7 @@ class DeferredCall:
             recorded: Whether it is recorded by what differentiates the result: not in `no_grad`.
             modes: The rewriting modes that see its ops.
         """
-        self._function, self._leaves, self._structure = function, tuple(leaves), structure
+        self.function, self._leaves, self._structure = function, tuple(leaves), structure
         self.operands: tuple[Operand, ...] = tuple(x for x in leaves if isinstance(x, Value))
         self.several = count is not None
         self.outputs = tuple(
@@ -95,9 +98,9 @@ class DeferredCall:
         """Make the call, with the tensors that a function gives for operands."""
         values = [traced(x) if isinstance(x, Operand) else x for x in self._leaves]
         if self._structure is None:
-            return self._function(*values)
+            return self.function(*values)
         args, kwargs = tree.unflatten(self._structure, values)
-        return self._function(*args, **kwargs)
+        return self.function(*args, **kwargs)
 
 
 def op_call(op: Op, params: dict[str, Any]) -> Callable[..., Any]:
@@ -115,7 +118,7 @@ def _unknown(name: str) -> Any:
             f"{self.unsized!r}, expected known sizes; give the placeholder a shape without -1 and "
             "None, or leave the question to functions of arrays: np.mean(x) in place of "
             "np.sum(x) / x.size",
-            self.defer,
+            functools.partial(self.defer, self.unsized),
         )
 
     return property(ask)
@@ -143,10 +146,17 @@ class DeferredTensor(Nested):
     __slots__ = ()
 
     def __iter__(self) -> Any:
-        raise UnknownSizeError(
+        unknown: Unknown = self.value
+        node = self.record.operand.node  # type: ignore[union-attr]
+        count = None if node is None or node.several else result_count(node.function)
+        error = UnknownSizeError(
             "iteration: got a lazy tensor, or several results of a function, whose number depends "
-            f"on what is fed to placeholder {self.value.unsized!r}; take them by index: t[0], t[1]"
+            f"on what is fed to placeholder {unknown.unsized!r}; take them by index: t[0], t[1]",
+            functools.partial(unknown.defer, unknown.unsized),
         )
+        if count is None:
+            raise error
+        return iter([error.deferred(_part, (self, n, count), {}) for n in range(count)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.check_writable("item assignment")
@@ -168,6 +178,30 @@ class DeferredTensor(Nested):
             )
 
 
+def _part(results: Any, n: int, count: int) -> Any:
+    """One of the results of a function, which must be as many as its annotation says."""
+    if not isinstance(results, tuple | list) or len(results) != count:
+        raise UnknownSizeError(
+            f"iteration: got something else than the {count} results that the function has with "
+            "other options; take elements by index: t[0]"
+        )
+    return results[n]
+
+
+def result_count(function: Callable[..., Any]) -> int | None:
+    """The number of results of a function by its annotation; None if it does not say."""
+    function = inspect.unwrap(answer(function) or function)
+    stated = getattr(function, "__annotations__", {}).get("return")
+    counts = set()
+    for part in stated.split(" | ") if isinstance(stated, str) else ():
+        fields = getattr(getattr(function, "__globals__", {}).get(part), "_fields", None)
+        if fields is not None:
+            counts.add(len(fields))
+        elif part.startswith("tuple["):
+            counts.add(None if "..." in part or "[" in part[6:] else part.count(",") + 1)
+    return counts.pop() if len(counts) == 1 else None
+
+
 # Answered by the class itself, or refused by it.
 _OWN = frozenset(
     {"__array_ufunc__", "__array_function__", "__array__", "__init__", "__repr__", "__hash__"}
@@ -187,19 +221,28 @@ def _through(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(method)
     def through(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         try:
-            return method(self, *args, **kwargs)
+            result = method(self, *args, **kwargs)
         except UnknownSizeError as error:
             return error.deferred(_by_name(name), (self, *args), kwargs)
+        # A view that follows its base would have to know sizes.
+        return result.fresh() if isinstance(result, Handle) else result
 
     return through
 
 
 @functools.cache
 def _by_name(name: str) -> Callable[..., Any]:
-    # A container among the results of a deferred call is indexed by Python.
+    """The function that looks a method or property of its first argument up, and calls it."""
     if name == "__getitem__":
-        return operator.getitem
-    return lambda self, *args, **kwargs: getattr(self, name)(*args, **kwargs)
+        return operator.getitem  # what is indexed may be a container of results
+
+    def looked_up(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = getattr(self, name)
+        return (
+            found(*args, **kwargs) if callable(found) and not isinstance(found, Tensor) else found
+        )
+
+    return looked_up
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -222,18 +265,7 @@ def _install() -> None:
         elif isinstance(found, FunctionType):
             setattr(DeferredTensor, name, _through(found, name))
         elif isinstance(found, property) and found.fget is not None:
-            read = _through(found.fget, name)
-            setattr(DeferredTensor, name, property(_property(read, name)))
-
-
-def _property(read: Callable[..., Any], name: str) -> Callable[[Tensor], Any]:
-    def get(self: Tensor) -> Any:
-        try:
-            return read.__wrapped__(self)  # type: ignore[attr-defined]
-        except UnknownSizeError as error:
-            return error.deferred(lambda tensor: getattr(tensor, name), (self,), {})
-
-    return get
+            setattr(DeferredTensor, name, property(_through(found.fget, name)))
 
 
 _install()

@@ -26,7 +26,7 @@ from gradtape.errors import ArgumentError, DTypeError, UnknownSizeError, a_type
 from gradtape.graph.ir import Literal, Operand
 from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Symbol, TraceLevel, operand_of
-from gradtape.lazy.level import LazyLevel, check_outside
+from gradtape.lazy.level import check_outside
 from gradtape.lazy.programs import subgraph
 from gradtape.ops.like import zeros_like as zeros_of_shape
 from gradtape.ops.shape import reshape
@@ -168,8 +168,8 @@ def _as_soon_as_sized(
     try:
         return derive(name, ys, xs, seeds)
     except UnknownSizeError as error:
-        level: LazyLevel = xs[0].record.segment  # type: ignore[union-attr]
-        return level.defer(error, derive, (name, list(ys), list(xs), seeds), {}, len(xs))  # type: ignore[no-any-return]
+        args = name, list(ys), list(xs), seeds
+        return error.deferred(derive, args, {}, len(xs))  # type: ignore[no-any-return]
 
 
 # ---- the walk -----------------------------------------------------------------------------------
@@ -179,12 +179,11 @@ def gradients(
     name: str, ys: Sequence[Tensor], xs: Sequence[Tensor], seeds: Sequence[Any] | None
 ) -> list[Tensor]:
     """The gradients of traced tensors, added to their graph."""
-    if not xs:
-        return []
-    level = xs[0].record.segment  # type: ignore[union-attr]
+    level = _level_of((*xs, *ys))
+    if level is None:
+        return [zeros_like(x) for x in xs]  # constants, now that sizes are known
+    ys, xs = [_traced(level, y) for y in ys], [_traced(level, x) for x in xs]
     for tensor in (*ys, *xs):
-        if tensor.record.segment is not level:  # type: ignore[union-attr]
-            check_outside(tensor)
         if not is_differentiable(tensor):
             raise DTypeError(
                 f"{name}: got a tensor of {tensor.dtype}, expected a floating or complex dtype, as "
@@ -210,6 +209,23 @@ def gradients(
         result = found.get(node)
         results.append(zeros_like(x) if result is None else result)
     return results
+
+
+def _level_of(tensors: Sequence[Any]) -> TraceLevel | None:
+    """The trace that tensors belong to; None if none belongs to one."""
+    for tensor in tensors:
+        if isinstance(tensor, Tensor) and isinstance(tensor.record, Symbol):
+            return tensor.record.segment  # type: ignore[no-any-return]
+    return None
+
+
+def _traced(level: TraceLevel, value: Any) -> Tensor:
+    """A tensor of a trace; a constant that a deferred call returned becomes one."""
+    if isinstance(value, Tensor) and isinstance(value.record, Symbol):
+        if value.record.segment is level:
+            return value
+        check_outside(value)
+    return level.symbol(level.operand(value))
 
 
 def _cotangents(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -134,7 +135,7 @@ class LazyLevel(TraceLevel):
             raise UnknownSizeError(
                 f"{op.name}: the number of its results depends on what is fed to placeholder "
                 f"{unknown.unsized!r}",
-                self.defer,
+                functools.partial(self.defer, unknown.unsized),
             )
         operands = [self.operand(arg) for arg in args]
         count = None if op.outputs == 1 else op.outputs
@@ -169,6 +170,7 @@ class LazyLevel(TraceLevel):
 
     def defer(
         self,
+        unsized: str,
         error: UnknownSizeError,
         function: Callable[..., Any],
         args: tuple[Any, ...],
@@ -178,6 +180,7 @@ class LazyLevel(TraceLevel):
         """Put off a call of a whole function.
 
         Args:
+            unsized: The name of a placeholder on whose size it depends.
             error: The error to raise where that is impossible.
             function: The function.
             args: Its arguments.
@@ -198,15 +201,12 @@ class LazyLevel(TraceLevel):
                 f"{name}: got a lazy tensor of a size that is not known yet, which is not written "
                 "to in place; use a function that returns its result"
             )
-        unsized = ""
         for n, leaf in enumerate(leaves):
             if isinstance(leaf, Tensor):
                 level = getattr(unshell(leaf), "record", None)
                 if level is not None and level.segment.number > self.number:
                     raise error
                 leaves[n] = operand = self.operand(leaf)
-                if isinstance(operand, DeferredValue):
-                    unsized = unsized or operand.unsized
                 self.lent.add(operand)
             elif isinstance(leaf, np.ndarray):
                 leaves[n] = leaf.copy()
@@ -217,7 +217,8 @@ class LazyLevel(TraceLevel):
     def written(self, tensor: Tensor, value: Any, index: Any) -> Tensor:
         """A deferred tensor with another value at an index."""
         error = UnknownSizeError("item assignment: got a tensor of a transform")
-        made: Tensor = self.defer(error, setitem, (tensor, value, index), {})
+        unsized: str = tensor.value.unsized
+        made: Tensor = self.defer(unsized, error, setitem, (tensor, value, index), {})
         self.lent.discard(operand_of(made))
         return made
 

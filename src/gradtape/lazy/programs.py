@@ -79,9 +79,7 @@ class Evaluation:
         programs: The cache of runners, if they outlive the evaluation.
     """
 
-    def __init__(
-        self, graph: Graph, sources: Sequence[Source], programs: Programs | None
-    ) -> None:
+    def __init__(self, graph: Graph, sources: Sequence[Source], programs: Programs | None) -> None:
         self._whole, self._sources = graph, tuple(sources)
         self._programs = programs
         light = hopeful(graph)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import tree
-from gradtape.backends import is_raw
 from gradtape.core.call import call
 from gradtape.core.nested import unshell
 from gradtape.core.state import current, no_grad, run_inside, seen_by
@@ -58,6 +57,10 @@ class Specialized:
         """The values of the targets; a call with several results gives a container."""
         outputs = self._evaluation(feeds)
         return tree.unflatten(self._structure, outputs)  # type: ignore[no-any-return]
+
+
+def _fresh(leaf: Any) -> Any:
+    return leaf.fresh() if isinstance(leaf, Tensor) else leaf
 
 
 def _source_of(capture: Capture) -> Source:
@@ -131,7 +134,7 @@ class _SpecializedLevel(TraceLevel):
             self.line = before
         parts = results if several else (results,)
         for value, result in zip(node.outputs, parts, strict=True):
-            self._made[value] = tree.map_leaves(self._traced, result)
+            self._made[value] = tree.map_leaves(_fresh, result)
 
     def _called(self, node: DeferredCall) -> Any:
         def run() -> Any:
@@ -142,15 +145,6 @@ class _SpecializedLevel(TraceLevel):
             every = (*node.modes, *current().modes)
             made = lambda: run_inside(seen_by(every), run)  # noqa: E731
         return made() if node.recorded else run_inside(no_grad(), made)
-
-    def _traced(self, leaf: Any) -> Any:
-        """A result as a tensor of this trace; what is no array stays as it is."""
-        if isinstance(leaf, Tensor) or is_raw(leaf):
-            fresh = leaf.fresh() if isinstance(leaf, Tensor) else leaf
-            record = fresh.record if isinstance(fresh, Tensor) else None
-            known = isinstance(record, Symbol) and record.segment is self
-            return fresh if known else self.symbol(self.operand(fresh))
-        return leaf
 
     def _with_feeds(self, error: GradtapeError, line: str) -> GradtapeError:
         """An error of a deferred call that says what was fed."""

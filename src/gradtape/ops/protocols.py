@@ -46,7 +46,8 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, /, *inputs: Any, **
                 return function(*inputs)
         return _ufunc_otherwise(ufunc, method, inputs, kwargs)
     except UnknownSizeError as error:
-        return error.deferred(getattr(ufunc, method), inputs, kwargs)
+        called = ufunc if method == "__call__" else getattr(ufunc, method)
+        return error.deferred(called, inputs, kwargs)
 
 
 def _answer_for(ufunc: np.ufunc) -> Callable[..., Any] | None:
