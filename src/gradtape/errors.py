@@ -135,6 +135,10 @@ class UnknownSizeError(GradtapeError, RuntimeError):
         return self._defer(self, function, args, kwargs, count)
 
 
+class FailedAssertionError(GradtapeError, AssertionError):
+    """A condition of `gt.graph.assert_that` that does not hold for the values of an evaluation."""
+
+
 class GradientCheckError(GradtapeError, AssertionError):
     """A derivative disagrees with differences of the function: a rule is wrong."""
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from gradtape import advice
 from gradtape.advice import tensor_attributes
 from gradtape.core.adopted_calls import call_adopted
+from gradtape.core.deferrable import deferrable
 from gradtape.core.hooks import HOOKS
 from gradtape.core.state import STATE
 from gradtape.errors import MissingNameError, UnknownSizeError
@@ -26,9 +27,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 # parts of the name.
 _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
 # Functions that every program loads (`gradtape.ops.shape`) check their arguments themselves. They
-# get a thin wrapper, unless they are ops: it explains a keyword of another library, such as `dim=`,
-# and puts the call off on a lazy tensor of unknown size.
-_THIN = "gradtape.ops."
+# are only put off on lazy tensors of unknown size; ops need not even that.
+_LIGHT = "gradtape.ops."
+# Some of them are often called with a keyword of another library, such as `dim=`, and explain that.
+_ADVISED = (
+    "all amax amin any argmax argmin column_stack concat concatenate cumprod cumsum dot dstack "
+    "einsum empty_like full_like hstack log_softmax logsumexp max mean min ones_like outer pad "
+    "prod softmax stack std sum var vstack zeros_like"
+)
 
 
 def make_public(namespace: dict[str, Any], *modules: str) -> None:
@@ -80,8 +86,8 @@ def explained(function: F, module: str) -> F:
         for start, parts in _WRAPPED.items()
     ):
         wrapper: F = _wrapper(function)
-    elif home.startswith(_THIN):
-        wrapper = _advised(function)
+    elif home.startswith(_LIGHT):
+        wrapper = deferrable(function)
     else:
         return function
     if wrapper.__module__ == home:
@@ -112,7 +118,7 @@ def missing_name(name: str) -> MissingNameError:
 
 @functools.cache  # as `amax` is `max`
 def _advised(function: F) -> F:
-    """A function of arrays wrapped at little cost: it explains a keyword that it does not have."""
+    """A function wrapped so that it explains a keyword that it does not have, at little cost."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -123,6 +129,7 @@ def _advised(function: F) -> F:
         except TypeError as error:
             advice.raise_explained(function, args, kwargs, error)
 
+    wrapper.__module__ = "gradtape"
     return wrapper  # type: ignore[return-value]
 
 
@@ -132,9 +139,11 @@ def install(namespace: dict[str, Any]) -> None:
     Args:
         namespace: The `globals()` of `gradtape`, some functions of which are wrapped.
     """
+    advised = _ADVISED.split()
     for name, function in namespace.items():
-        ours = isinstance(function, FunctionType) and function.__module__.startswith(_THIN)
-        if ours and not name.startswith("_"):
+        if name in advised:
+            namespace[name] = _advised(function)
+        elif isinstance(function, FunctionType) and function.__module__.startswith(_LIGHT):
             namespace[name] = explained(function, "gradtape")
     HOOKS.operand_refused = lambda error, name: advice.name_caller(error, name)
     HOOKS.rule_failed = lambda op, error: advice.name_rule(op, error)

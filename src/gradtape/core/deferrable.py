@@ -11,11 +11,9 @@ from gradtape.errors import UnknownSizeError
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@functools.cache  # as `gt.norm` is `gt.linalg.norm`
 def deferrable(function: F) -> F:
-    """A function that is deferred as a whole on lazy tensors of unknown size.
-
-    Public functions of `gradtape` need no such wrapper; it is for methods of other objects.
-    """
+    """A function that is deferred as a whole on lazy tensors of unknown size."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:

@@ -10,9 +10,14 @@ from gradtape.core.lazy import found_at
 
 _PUBLIC = {
     "Feeder": "gradtape.lazy.feeds:Feeder",
+    "assert_that": "gradtape.lazy.hooks:assert_that",
+    "control_dependencies": "gradtape.lazy.hooks:control_dependencies",
     "grad": "gradtape.lazy.derivatives:grad",
     "hessian_vector_product": "gradtape.lazy.derivatives:hessian_vector_product",
     "jacobians": "gradtape.lazy.derivatives:jacobians",
+    "raw_hook": "gradtape.lazy.hooks:raw_hook",
+    "show": "gradtape.lazy.hooks:show",
+    "show_shape": "gradtape.lazy.hooks:show_shape",
 }
 __all__ = list(_PUBLIC)
 

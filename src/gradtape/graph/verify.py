@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradtape.core.aval import aval_of
 from gradtape.errors import GradtapeError, a_type
 from gradtape.graph.ir import Graph, Literal, Node, Value
-from gradtape.graph.show import show_aval, show_node, show_operand, value_names
+from gradtape.graph.text import show_aval, show_node, show_operand, value_names
 
 
 def verify(graph: Graph) -> None:

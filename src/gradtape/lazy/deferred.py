@@ -192,7 +192,7 @@ def result_count(function: Callable[..., Any]) -> int | None:
     """The number of results of a function by its annotation; None if it does not say."""
     function = inspect.unwrap(answer(function) or function)
     stated = getattr(function, "__annotations__", {}).get("return")
-    counts = set()
+    counts: set[int | None] = set()
     for part in stated.split(" | ") if isinstance(stated, str) else ():
         fields = getattr(getattr(function, "__globals__", {}).get(part), "_fields", None)
         if fields is not None:
@@ -208,7 +208,8 @@ _OWN = frozenset(
     | {"__float__", "__int__", "__complex__", "__index__", "__bool__", "__len__", "__iter__"}
     | {"__format__", "__reduce__", "__deepcopy__", "__dir__", "__setitem__"}
     | {"augment", "check_writable", "fresh", "peek", "rebind", "item", "tolist", "numpy"}
-    | {"backward", "set_requires_grad", "zero_grad", "eval"}
+    | {"backward", "set_requires_grad", "zero_grad"}
+    | {"eval", "raw_hook", "show", "show_shape"}
 )
 _WRITING = frozenset({"fill", "sort", "partition"})
 # Properties that say something of the tensor itself.

@@ -194,20 +194,24 @@ class LazyLevel(TraceLevel):
             UnknownSizeError: The call is part of a transform in progress.
             WriteError: The function writes to its arguments.
         """
-        leaves, structure = tree.flatten((tuple(args), kwargs))
-        if getattr(function, "__name__", "") in _WRITING or kwargs.get("out") is not None:
-            name = getattr(function, "__name__", "out=")
+        if not self.active:
+            raise _leaked()
+        name = getattr(function, "__name__", "")
+        if name in _WRITING or kwargs.get("out") is not None:
             raise WriteError(
                 f"{name}: got a lazy tensor of a size that is not known yet, which is not written "
                 "to in place; use a function that returns its result"
             )
+        leaves, structure = tree.flatten((tuple(args), kwargs))
         for n, leaf in enumerate(leaves):
             if isinstance(leaf, Tensor):
-                level = getattr(unshell(leaf), "record", None)
-                if level is not None and level.segment.number > self.number:
+                record = leaf.fresh().record
+                if record is not None and record.segment.number > self.number:
+                    if isinstance(record.segment, LazyLevel):
+                        check_outside(leaf)
                     raise error
-                leaves[n] = operand = self.operand(leaf)
-                self.lent.add(operand)
+                leaves[n] = self.operand(leaf)
+                self.lent.add(leaves[n])
             elif isinstance(leaf, np.ndarray):
                 leaves[n] = leaf.copy()
         outputs = self._add_call(function, leaves, structure, unsized, count)
@@ -247,14 +251,18 @@ def check_outside(tensor: Tensor) -> None:
     """
     for level in lazy_levels(tensor):
         if not level.active:
-            raise LeakedTensorError(
-                "gt.run: got a lazy tensor of a gt.run that has already returned; return "
-                "t.eval(ctx) from the function instead"
-            )
+            raise _leaked()
         raise ContextError(
             "gt.run: got a lazy tensor of another context, expected one of this context; carry "
             "its value over with t.eval(ctx)"
         )
+
+
+def _leaked() -> LeakedTensorError:
+    return LeakedTensorError(
+        "gt.run: got a lazy tensor of a gt.run that has already returned; return t.eval(ctx) from "
+        "the function instead"
+    )
 
 
 def lazy_levels(value: Any) -> Iterator[LazyLevel]:

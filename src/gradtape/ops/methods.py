@@ -54,6 +54,9 @@ _DEFERRED = (
 # Those of lazy tensors. All tensors have them, as a view of a lazy tensor is a handle like others.
 _OF_LAZY_TENSORS = {
     "eval": "gradtape.lazy.methods:evaluated",
+    "raw_hook": "gradtape.lazy.hooks:raw_hook",
+    "show": "gradtape.lazy.hooks:show",
+    "show_shape": "gradtape.lazy.hooks:show_shape",
 }
 
 
