@@ -237,10 +237,10 @@ UNRECORDED = Op(
 
 def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
     """The abstract results; errors of a shape rule read like those of the op's forward."""
-    avals = [operand.aval for operand in operands]
     try:
-        return op.infer(*avals, **params)
+        return op.infer(*[operand.aval for operand in operands], **params)
     except Exception as error:
+        avals = [operand.aval for operand in operands]
         told = explain(op, error, avals)
         if isinstance(told, GradtapeError) and not str(told).startswith(f"{op.name}:"):
             told = type(told)(f"{op.name}: got {', '.join(map(str, avals))}; {told}")
