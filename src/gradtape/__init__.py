@@ -31,6 +31,7 @@ from gradtape.autodiff.reverse import (
 )
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
+from gradtape.core.deferrable import deferrable as _deferrable
 from gradtape.core.kernels import INSTALLED as _INSTALLED, Kernels as _Kernels
 from gradtape.core.lazy import found_at as _found_at
 from gradtape.core.needed_ops import needed as _needed
@@ -413,6 +414,7 @@ _INSTALLED.provider = _kernels
 _needed.fill(public_places=_public_places)
 _install_help(globals())
 vmap = _explained(vmap, __name__)
+jvp, hvp = _deferrable(jvp), _deferrable(hvp)
 
 
 def __getattr__(name: str) -> object:

@@ -271,6 +271,20 @@ def test_what_is_no_placeholder_cannot_be_fed(ctx):
         y.eval(ctx, feed=[1.0])
 
 
+def test_a_lazy_tensor_cannot_be_fed(ctx):
+    x, y = ctx.placeholder("x", ()), ctx.placeholder("y", ())
+    with pytest.raises(ConversionError, match="'x' got a lazy tensor"):
+        (x + 1.0).eval(ctx, {x: y})
+
+
+def test_an_error_that_numpy_wraps_is_unwrapped():
+    def program(ctx):
+        np.ones(3)[0] = ctx.placeholder("x", ())
+
+    with pytest.raises(ConversionError, match="got a lazy tensor"):
+        gt.run(program)
+
+
 def test_results_share_no_memory(ctx):
     x = ctx.placeholder("x", (3,))
     value = np.ones(3)

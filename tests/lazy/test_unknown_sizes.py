@@ -203,6 +203,25 @@ def test_printing_needs_no_size(ctx):
     assert repr(x + 1.0) == "tensor(of a size that depends on placeholder 'x', recorded by gt.run)"
 
 
+def test_results_have_the_names_of_their_annotation(ctx):
+    x = ctx.placeholder("x", (-1, 2))
+    parts = np.linalg.svd(x)
+    np.testing.assert_allclose(parts.S.eval(ctx, {x: np.diag([3.0, 2.0])}), [3.0, 2.0])
+    with pytest.raises(AttributeError, match="no attribute 'Q'"):
+        _ = parts.Q
+    value, gradient = gt.value_and_grad(lambda x: np.sum(x**2))(x)
+    found = ctx.evaluator().extend([value, gradient]).feed(x, np.eye(2)).run()
+    assert found[0] == 2.0
+    np.testing.assert_array_equal(found[1], 2 * np.eye(2))
+
+
+def test_options_that_change_the_number_of_results_are_noticed(ctx):
+    x = ctx.placeholder("x", (-1, 2))
+    first, *_ = gt.linalg.eigh(x, eigvals_only=True)
+    with pytest.raises(UnknownSizeError, match="something else than the 2 results"):
+        first.eval(ctx, {x: np.eye(2)})
+
+
 def test_contexts_do_not_mix(ctx):
     x = ctx.placeholder("x", (-1,))
 
@@ -230,6 +249,15 @@ def test_results_can_be_written_to(ctx):
     y[0] = x[1]
     assert same is y
     np.testing.assert_array_equal(y.eval(ctx, {x: [1.0, 2.0]}), [2.0, 5.0])
+
+
+def test_buffers_and_sums_can_be_written_to(ctx):
+    x = ctx.placeholder("x", (-1,))
+    buffer = np.zeros_like(x)
+    buffer[1] = x[0] * 3.0
+    loss = np.mean(x)
+    loss += np.sum(buffer)
+    assert loss.eval(ctx, {x: [1.0, 3.0]}) == 5.0
 
 
 def test_writes_that_views_would_have_to_see_are_refused(ctx):

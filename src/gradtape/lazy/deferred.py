@@ -146,17 +146,32 @@ class DeferredTensor(Nested):
     __slots__ = ()
 
     def __iter__(self) -> Any:
-        unknown: Unknown = self.value
-        node = self.record.operand.node  # type: ignore[union-attr]
-        count = None if node is None or node.several else result_count(node.function)
-        error = UnknownSizeError(
-            "iteration: got a lazy tensor, or several results of a function, whose number depends "
-            f"on what is fed to placeholder {unknown.unsized!r}; take them by index: t[0], t[1]",
-            functools.partial(unknown.defer, unknown.unsized),
-        )
-        if count is None:
+        error, names = self._not_iterable(), self._results()
+        if names is None:
             raise error
-        return iter([error.deferred(_part, (self, n, count), {}) for n in range(count)])
+        every = range(len(names))
+        return iter([error.deferred(_part, (self, n, len(names)), {}) for n in every])
+
+    def __getattr__(self, name: str) -> Any:
+        names = self._results() or ()
+        if name not in names:
+            raise AttributeError(
+                f"a lazy tensor of unknown size has no attribute {name!r}", name=name, obj=self
+            )
+        return self._not_iterable().deferred(_part, (self, names.index(name), len(names)), {})
+
+    def _results(self) -> tuple[str, ...] | None:
+        """The names of the results of the function that was deferred; None if not known."""
+        node = self.record.operand.node  # type: ignore[union-attr]
+        return None if node is None or node.several else result_names(node.function)
+
+    def _not_iterable(self) -> UnknownSizeError:
+        unsized: str = self.value.unsized
+        return UnknownSizeError(
+            "iteration: got a lazy tensor, or several results of a function, whose number depends "
+            f"on what is fed to placeholder {unsized!r}; take them by index: t[0], t[1]",
+            functools.partial(self.value.defer, unsized),
+        )
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.check_writable("item assignment")
@@ -188,18 +203,35 @@ def _part(results: Any, n: int, count: int) -> Any:
     return results[n]
 
 
-def result_count(function: Callable[..., Any]) -> int | None:
-    """The number of results of a function by its annotation; None if it does not say."""
+def result_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
+    """The names of the results of a function by its annotation, "" for one that has none.
+
+    None if the annotation does not say how many there are.
+    """
     function = inspect.unwrap(answer(function) or function)
     stated = getattr(function, "__annotations__", {}).get("return")
-    counts: set[int | None] = set()
+    found: set[tuple[str, ...] | None] = set()
     for part in stated.split(" | ") if isinstance(stated, str) else ():
         fields = getattr(getattr(function, "__globals__", {}).get(part), "_fields", None)
         if fields is not None:
-            counts.add(len(fields))
+            found.add(fields)
         elif part.startswith("tuple["):
-            counts.add(None if "..." in part or "[" in part[6:] else part.count(",") + 1)
-    return counts.pop() if len(counts) == 1 else None
+            counted = "..." not in part and "[" not in part[6:]
+            found.add(("",) * (part.count(",") + 1) if counted else None)
+    return found.pop() if len(found) == 1 else None
+
+
+# Modules of `ops` whose functions return results of their own, no views.
+_OWNING = frozenset(
+    {"contract", "cumulative", "einsum", "join", "like", "moments", "norm", "product", "reduce"}
+    | {"softmax"}
+)
+
+
+def may_return_view(function: Callable[..., Any]) -> bool:
+    """Whether a result may share memory with an argument, as far as is known."""
+    home = getattr(inspect.unwrap(answer(function) or function), "__module__", None) or ""
+    return home.removeprefix("gradtape.ops.") not in _OWNING
 
 
 # Answered by the class itself, or refused by it.

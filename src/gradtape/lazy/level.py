@@ -25,7 +25,14 @@ from gradtape.graph.capture import Capture
 from gradtape.graph.ir import Literal, Operand, Value
 from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Symbol, TraceLevel, operand_of
-from gradtape.lazy.deferred import DeferredCall, DeferredTensor, DeferredValue, Unknown, op_call
+from gradtape.lazy.deferred import (
+    DeferredCall,
+    DeferredTensor,
+    DeferredValue,
+    Unknown,
+    may_return_view,
+    op_call,
+)
 from gradtape.lazy.sources import Constant, Drawn, Source
 from gradtape.ops.assign import setitem
 
@@ -211,11 +218,12 @@ class LazyLevel(TraceLevel):
                         check_outside(leaf)
                     raise error
                 leaves[n] = self.operand(leaf)
-                self.lent.add(leaves[n])
             elif isinstance(leaf, np.ndarray):
                 leaves[n] = leaf.copy()
         outputs = self._add_call(function, leaves, structure, unsized, count)
-        self.lent.update(map(operand_of, outputs))
+        if count is None and may_return_view(function):
+            self.lent.update(leaf for leaf in leaves if isinstance(leaf, DeferredValue))
+            self.lent.update(map(operand_of, outputs))
         return outputs[0] if count is None else outputs
 
     def written(self, tensor: Tensor, value: Any, index: Any) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from gradtape.autodiff.arguments import as_function
+from gradtape.autodiff.arguments import as_function, raise_unwrapped
 from gradtape.lazy.context import Context
 from gradtape.lazy.sources import Variables
 
@@ -37,5 +37,8 @@ def run(function: Callable[[Context], T], variables: Variables | None = None) ->
     context = Context(variables)
     try:
         return function(context)
+    except (TypeError, ValueError, SystemError) as error:
+        raise_unwrapped(error)
+        raise
     finally:
         context.close()

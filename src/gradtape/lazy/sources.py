@@ -13,9 +13,10 @@ import numpy as np
 
 from gradtape.backends import is_raw
 from gradtape.core.aval import Aval, aval_of, is_extended_float
+from gradtape.core.finite import is_traced
 from gradtape.core.nested import unshell
 from gradtape.core.tensor import Tensor, as_value
-from gradtape.errors import ArgumentError, DTypeError, ShapeError, a_type
+from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError, a_type
 from gradtape.graph.capture import Capture
 from gradtape.ops.cast import astype
 
@@ -86,6 +87,11 @@ class Placeholder:
         if not (isinstance(value, Tensor | list | tuple) or is_raw(value)):
             raise DTypeError(f"{what} got {a_type(value)}, expected an array of {self}")
         given = unshell(as_value(value))
+        if isinstance(given, Tensor) and is_traced(given):
+            raise ConversionError(
+                f"{what} got a lazy tensor, which has no value yet; feed its value, t.eval(ctx), "
+                "or use it in the graph in place of the placeholder"
+            )
         weak = type(given) in (int, float, complex) and self._takes(given)
         if not isinstance(given, Tensor):
             given = np.asarray(given, self.dtype if weak else None)
