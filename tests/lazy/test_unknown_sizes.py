@@ -104,6 +104,38 @@ def test_transforms_and_compiled_functions_are_deferred_as_a_whole(ctx):
     np.testing.assert_allclose(found[3], np.cos(value).sum())
 
 
+def test_functions_with_rules_of_their_own_are_deferred(ctx):
+    @gt.custom_vjp
+    def counted(x):
+        return x * x.shape[0]
+
+    @counted.defvjp
+    def rule(ct, out, x):
+        return (ct * 7.0,)
+
+    x = ctx.placeholder("x", (-1,))
+    y = counted(x)
+    (g,) = gt.graph.grad([y], [x])
+    found = ctx.evaluator().extend([y, g]).feed(x, [1.0, 2.0]).run()
+    np.testing.assert_array_equal(found, [[2.0, 4.0], [7.0, 7.0]])
+
+
+def test_rewriting_modes_see_deferred_functions(ctx):
+    class Doubling:
+        kind, key = "rewriting", "doubling"
+
+        def run(self, op, args, params, proceed):
+            out = proceed(op, args, params)
+            return out * 2.0 if op.name == "sum" else out
+
+    for shape in ((3,), (-1,)):
+        x = ctx.placeholder(f"x{shape}", shape)
+        with gt.using_mode(Doubling()):
+            y = np.sum(x)
+        assert y.eval(ctx, {x: np.ones(3)}) == 6.0
+        assert np.sum(x).eval(ctx, {x: np.ones(3)}) == 3.0
+
+
 def test_no_grad_and_stop_gradient_are_kept(ctx):
     x = ctx.placeholder("x", (-1,))
     with gt.no_grad():
