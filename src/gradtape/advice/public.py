@@ -29,6 +29,7 @@ _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
 # Functions that every program loads (`gradtape.ops.shape`) check their arguments themselves. They
 # are only put off on lazy tensors of unknown size; ops need not even that.
 _LIGHT = "gradtape.ops."
+_WITHOUT_ARRAYS = ("gradtape.ops.generator",)
 # Some of them are often called with a keyword of another library, such as `dim=`, and explain that.
 _ADVISED = (
     "all amax amin any argmax argmin column_stack concat concatenate cumprod cumsum dot dstack "
@@ -86,7 +87,7 @@ def explained(function: F, module: str) -> F:
         for start, parts in _WRAPPED.items()
     ):
         wrapper: F = _wrapper(function)
-    elif home.startswith(_LIGHT):
+    elif home.startswith(_LIGHT) and home not in _WITHOUT_ARRAYS:
         wrapper = deferrable(function)
     else:
         return function

@@ -17,7 +17,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import run
 from gradtape.backends import is_raw
 from gradtape.core import scalar
-from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
+from gradtape.core.aval import Abstract, Aval, aval_of, contiguous_strides, is_numeric
 from gradtape.core.batching import batch_in_place
 from gradtape.core.call import is_differentiable
 from gradtape.core.evaluate import explain
@@ -67,8 +67,17 @@ class _Traced(Abstract):
 
     __slots__ = ("_level",)
 
-    def __init__(self, level: TraceLevel, aval: Aval, **view: Any) -> None:
-        super().__init__(aval.shape, aval.dtype, weak=aval.weak, **view)
+    def __init__(
+        self,
+        level: TraceLevel,
+        aval: Aval,
+        base: Abstract | None = None,
+        strides: tuple[int, ...] | None = None,
+    ) -> None:
+        # Without the constructors of its bases: there is one for each node.
+        self.shape, self.dtype, self.weak = shape, dtype, _ = aval.shape, aval.dtype, aval.weak
+        self.base = base
+        self.strides = contiguous_strides(shape, dtype.itemsize) if strides is None else strides
         self._level = level
 
     def filled(self, number: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
