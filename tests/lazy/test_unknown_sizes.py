@@ -247,6 +247,13 @@ def test_results_have_the_names_of_their_annotation(ctx):
     np.testing.assert_array_equal(found[1], 2 * np.eye(2))
 
 
+def test_several_results_at_once_have_no_gradient(ctx):
+    x = ctx.placeholder("x", (-1, 2))
+    (g,) = gt.graph.grad([np.linalg.svd(x)], [x])
+    with pytest.raises(ArgumentError, match="take one by index"):
+        g.eval(ctx, {x: np.eye(2)})
+
+
 def test_options_that_change_the_number_of_results_are_noticed(ctx):
     x = ctx.placeholder("x", (-1, 2))
     first, *_ = gt.linalg.eigh(x, eigvals_only=True)

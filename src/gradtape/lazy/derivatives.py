@@ -16,6 +16,7 @@ import numpy as np
 from gradtape.autodiff.arguments import checked
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.transforms import vmap
+from gradtape.backends import is_raw
 from gradtape.core.call import is_differentiable, record
 from gradtape.core.level import Leaf, Node as RecordNode, Segment
 from gradtape.core.nested import unshell
@@ -182,7 +183,7 @@ def gradients(
     level = _level_of((*xs, *ys))
     if level is None:
         return [zeros_like(x) for x in xs]  # constants, now that sizes are known
-    ys, xs = [_traced(level, y) for y in ys], [_traced(level, x) for x in xs]
+    ys, xs = [_traced(name, level, y) for y in ys], [_traced(name, level, x) for x in xs]
     for tensor in (*ys, *xs):
         if not is_differentiable(tensor):
             raise DTypeError(
@@ -219,12 +220,21 @@ def _level_of(tensors: Sequence[Any]) -> TraceLevel | None:
     return None
 
 
-def _traced(level: TraceLevel, value: Any) -> Tensor:
-    """A tensor of a trace; a constant that a deferred call returned becomes one."""
+def _traced(name: str, level: TraceLevel, value: Any) -> Tensor:
+    """A tensor of a trace; a constant that a deferred call returned becomes one.
+
+    Raises:
+        ArgumentError: The deferred call returned a container, or no array at all.
+    """
     if isinstance(value, Tensor) and isinstance(value.record, Symbol):
         if value.record.segment is level:
             return value
         check_outside(value)
+    if not (isinstance(value, Tensor) or is_raw(value)):
+        raise ArgumentError(
+            f"{name}: got {a_type(value)}, the result of a function, expected one tensor; if it "
+            "has several results, take one by index: t[0]"
+        )
     return level.symbol(level.operand(value))
 
 
