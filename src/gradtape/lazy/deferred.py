@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from gradtape import tree
 from gradtape.core.aval import Abstract
 from gradtape.core.call import call
@@ -208,7 +210,7 @@ def result_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
 
     None if the annotation does not say how many there are.
     """
-    function = inspect.unwrap(answer(function) or function)
+    function = _home(function)
     stated = getattr(function, "__annotations__", {}).get("return")
     found: set[tuple[str, ...] | None] = set()
     for part in stated.split(" | ") if isinstance(stated, str) else ():
@@ -221,6 +223,18 @@ def result_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
     return found.pop() if len(found) == 1 else None
 
 
+def _home(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as it is defined; ours for one of NumPy's or SciPy's."""
+    module = getattr(function, "__module__", None) or ""
+    if isinstance(function, np.ufunc) or module.startswith(("numpy", "scipy")):
+        function = _answer(function) or function
+    return inspect.unwrap(function)  # type: ignore[no-any-return]
+
+
+# An answer is looked up in a table that is made for it.
+_answer = functools.cache(answer)
+
+
 # Modules of `ops` whose functions return results of their own, no views.
 _OWNING = frozenset(
     {"contract", "cumulative", "einsum", "join", "like", "moments", "norm", "product", "reduce"}
@@ -230,7 +244,7 @@ _OWNING = frozenset(
 
 def may_return_view(function: Callable[..., Any]) -> bool:
     """Whether a result may share memory with an argument, as far as is known."""
-    home = getattr(inspect.unwrap(answer(function) or function), "__module__", None) or ""
+    home = getattr(_home(function), "__module__", None) or ""
     return home.removeprefix("gradtape.ops.") not in _OWNING
 
 
