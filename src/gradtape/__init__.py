@@ -31,6 +31,7 @@ from gradtape.autodiff.reverse import (
 )
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
+from gradtape.core.deferrable import deferrable as _deferrable
 from gradtape.core.kernels import INSTALLED as _INSTALLED, Kernels as _Kernels
 from gradtape.core.lazy import found_at as _found_at
 from gradtape.core.needed_ops import needed as _needed
@@ -345,6 +346,7 @@ if TYPE_CHECKING:
         load_metadata as load_metadata,
         save as save,
     )
+    from gradtape.lazy.run import run as run
     from gradtape.lazy.variables import VariableEnvironment as VariableEnvironment
     from gradtape.ops.arrays import *  # noqa: F403
     from gradtape.ops.close import (
@@ -394,6 +396,7 @@ _LAZY = {
     "graph.associative": "associative_scan",
     "graph.control": "cond fori_loop map scan switch while_loop",
     "io.tensor_files": "load load_metadata save",
+    "lazy.run": "run",
     "lazy.variables": "VariableEnvironment",
     "ops.close": "allclose array_equal array_equiv isclose",
     "ops.generator": "manual_seed",
@@ -432,6 +435,7 @@ _INSTALLED.provider = _kernels
 _needed.fill(public_places=_public_places)
 _install_help(globals())
 vmap = _explained(vmap, __name__)
+jvp, hvp = _deferrable(jvp), _deferrable(hvp)
 
 
 def __getattr__(name: str) -> object:

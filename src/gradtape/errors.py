@@ -7,6 +7,7 @@ around a shape mistake keeps working. Messages read `op: got …, expected …; 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -110,6 +111,43 @@ class ContextError(TapeError):
 
 class LeakedTensorError(GradtapeError, RuntimeError):
     """A tensor of a transform was used after the transform returned; return it instead."""
+
+
+class UnknownSizeError(GradtapeError, RuntimeError):
+    """A size that is known only when a placeholder is fed: `x.shape` if x was made with -1."""
+
+    def __init__(self, message: str, defer: Callable[..., Any] | None = None) -> None:
+        super().__init__(message)
+        self._defer = defer
+
+    def deferred(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        count: int | None = None,
+    ) -> Any:
+        """The call that asked for the size, put off until the size is known.
+
+        Args:
+            function: The function that was called.
+            args: Its arguments.
+            kwargs: Its keyword arguments.
+            count: The number of results if it returns a list of them; None for any result.
+
+        Returns:
+            A lazy tensor for the result, or a list of them.
+
+        Raises:
+            UnknownSizeError: It cannot be put off.
+        """
+        if self._defer is None:
+            raise self
+        return self._defer(self, function, args, kwargs, count)
+
+
+class FailedAssertionError(GradtapeError, AssertionError):
+    """A condition of `gt.graph.assert_that` that does not hold for the values of an evaluation."""
 
 
 class GradientCheckError(GradtapeError, AssertionError):

@@ -175,7 +175,7 @@ def test_functions_of_the_namespaces_are_pickled_by_name(namespace: str) -> None
 
 
 def test_ops_with_a_fast_path_are_not_wrapped() -> None:
-    for function in (gt.exp, gt.reshape, gt.relu, gt.special.erfcx, gt.nn.relu):
+    for function in (gt.exp, gt.add, gt.relu, gt.special.erfcx, gt.nn.relu):
         assert function.__module__.startswith(("gradtape.ops.", "gradtape.core."))
         assert public.explained(function, "gradtape") is function
 

@@ -23,7 +23,7 @@ from gradtape.graph.ir import (
     param_key,
     structural_hash,
 )
-from gradtape.graph.show import show
+from gradtape.graph.text import show
 from gradtape.graph.verify import verify
 from graphcall import assert_same_bits, graph_of, run_nodes
 

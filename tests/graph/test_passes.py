@@ -18,7 +18,7 @@ from gradtape.graph.ir import Graph, Literal, structural_hash
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.passes.share import share
 from gradtape.graph.passes.simplify import simplify
-from gradtape.graph.show import show
+from gradtape.graph.text import show
 from gradtape.graph.verify import verify
 from gradtape.ops.select import mask
 from graphcall import (

@@ -15,17 +15,21 @@ from typing import Any, TypeVar
 from gradtape import advice
 from gradtape.advice import tensor_attributes
 from gradtape.core.adopted_calls import call_adopted
+from gradtape.core.deferrable import deferrable
 from gradtape.core.hooks import HOOKS
 from gradtape.core.state import STATE
-from gradtape.errors import MissingNameError
+from gradtape.errors import MissingNameError, UnknownSizeError
 from gradtape.locks import once
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # The modules whose functions get a wrapper: the prefix of their names, and the least number of
-# parts of the name. Ops that every program loads (`gradtape.ops.shape`) get none, as it would cost
-# each call a frame; they check their arguments themselves.
+# parts of the name.
 _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
+# Functions that every program loads (`gradtape.ops.shape`) check their arguments themselves. They
+# are only put off on lazy tensors of unknown size; ops need not even that.
+_LIGHT = "gradtape.ops."
+_WITHOUT_ARRAYS = ("gradtape.ops.generator",)
 # Some of them are often called with a keyword of another library, such as `dim=`, and explain that.
 _ADVISED = (
     "all amax amin any argmax argmin column_stack concat concatenate cumprod cumsum dot dstack "
@@ -78,12 +82,15 @@ def explained(function: F, module: str) -> F:
     if not isinstance(function, FunctionType) or hasattr(function, "op"):
         return function  # ops name themselves in their errors (`core.evaluate`)
     home = function.__module__
-    if not any(
+    if any(
         home.startswith(start) and len(home.split(".")) >= parts
         for start, parts in _WRAPPED.items()
     ):
+        wrapper: F = _wrapper(function)
+    elif home.startswith(_LIGHT) and home not in _WITHOUT_ARRAYS:
+        wrapper = deferrable(function)
+    else:
         return function
-    wrapper: F = _wrapper(function)
     if wrapper.__module__ == home:
         wrapper.__module__ = module
     return wrapper
@@ -97,6 +104,8 @@ def _wrapper(function: F) -> F:
             if STATE.get().modes:
                 return call_adopted(function, args, kwargs)
             return function(*args, **kwargs)
+        except UnknownSizeError as error:
+            return error.deferred(wrapper, args, kwargs)
         except Exception as error:
             advice.raise_explained(function, args, kwargs, error)
 
@@ -116,6 +125,8 @@ def _advised(function: F) -> F:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
+        except UnknownSizeError as error:
+            return error.deferred(wrapper, args, kwargs)
         except TypeError as error:
             advice.raise_explained(function, args, kwargs, error)
 
@@ -129,8 +140,12 @@ def install(namespace: dict[str, Any]) -> None:
     Args:
         namespace: The `globals()` of `gradtape`, some functions of which are wrapped.
     """
-    for name in _ADVISED.split():
-        namespace[name] = _advised(namespace[name])
+    advised = _ADVISED.split()
+    for name, function in namespace.items():
+        if name in advised:
+            namespace[name] = _advised(function)
+        elif isinstance(function, FunctionType) and function.__module__.startswith(_LIGHT):
+            namespace[name] = explained(function, "gradtape")
     HOOKS.operand_refused = lambda error, name: advice.name_caller(error, name)
     HOOKS.rule_failed = lambda op, error: advice.name_rule(op, error)
     HOOKS.conversion_refused = lambda error, recorded: advice.add_ways_out(error, recorded)

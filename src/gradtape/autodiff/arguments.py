@@ -29,12 +29,18 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
         out = function(*args, **kwargs)
         return out if type(out) is Tensor else tree.map_leaves(_fresh, out)
     except (TypeError, ValueError, SystemError) as error:
-        cause = error.__cause__ or error.__context__
-        if isinstance(cause, GradtapeError) and not isinstance(error, GradtapeError):
-            raise cause.with_traceback(error.__traceback__) from None
-        if not isinstance(error, GradtapeError):
-            advice.note_hidden_conversion(error)
+        raise_unwrapped(error)
         raise
+
+
+def raise_unwrapped(error: Exception) -> None:
+    """Raise the error of ours that NumPy wrapped, if there is one."""
+    if isinstance(error, GradtapeError):
+        return
+    cause = error.__cause__ or error.__context__
+    if isinstance(cause, GradtapeError):
+        raise cause.with_traceback(error.__traceback__) from None
+    advice.note_hidden_conversion(error)
 
 
 def _fresh(value: Any) -> Any:

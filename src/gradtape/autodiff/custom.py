@@ -11,6 +11,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import as_function
 from gradtape.autodiff.custom_run import Rule, Run, is_static
 from gradtape.core.portable import Portable, bound
+from gradtape.errors import UnknownSizeError
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 # The number of parameters of a rule before the arguments: the derivative and the result.
@@ -61,7 +62,10 @@ class CustomFunction(Portable):
         run = Run(self.name, function, vjp_rule, jvp_rule, structure, static)
         if static:
             leaves = [leaf for n, leaf in enumerate(leaves) if n not in static]
-        return run.call(leaves)
+        try:
+            return run.call(leaves)
+        except UnknownSizeError as error:
+            return error.deferred(self, args, kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return bound(self, self._function, instance)

@@ -248,7 +248,7 @@ def _transformed(
     """The function that `grad` or `value_and_grad` makes."""
     function, argnums = function_and_argnums(function, argnums, "grad")
 
-    def evaluate(*args: Any, **kwargs: Any) -> Any:
+    def evaluate(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         plain = not has_aux and not holomorphic
         if plain and type(argnums) is int and 0 <= argnums < len(args):
             x = args[argnums]
@@ -267,7 +267,7 @@ def _transformed(
     return Transformed(call, transform, (function, argnums), options)
 
 
-def of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> Any:
+def of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> tuple[Any, Any]:
     """Value and gradient of a recorded run."""
     out = run.scalar(holomorphic=holomorphic)
     one = ones_like(out)
@@ -280,7 +280,7 @@ def of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> Any
 
 def _of_array(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], n: int
-) -> Any:
+) -> tuple[Any, Any]:
     """The common case without detours: one array to differentiate by, a scalar result."""
     segment = Segment(next_level(), "grad", strict=True)
     node = Leaf(segment, args[n])

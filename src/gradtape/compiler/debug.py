@@ -30,7 +30,7 @@ from gradtape.core.evaluate import evaluate
 from gradtape.core.lowering import Contraction, Elements, Matrices, Pointwise, Reduction
 from gradtape.errors import GradtapeError, LinAlgError
 from gradtape.graph.ir import Graph, Node, Value, value_of
-from gradtape.graph.show import show
+from gradtape.graph.text import show
 from gradtape.graph.trace import Trace
 
 Arrays = dict[Value, Any]

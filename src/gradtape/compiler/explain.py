@@ -27,7 +27,7 @@ from gradtape.compiler.target import Code
 from gradtape.core.aval import Aval
 from gradtape.core.lazy import lazy
 from gradtape.graph.ir import Graph, Operand, Value
-from gradtape.graph.show import short_line, show, show_operand, value_names
+from gradtape.graph.text import short_line, show, show_operand, value_names
 
 _WIDTH = 100
 

@@ -44,7 +44,7 @@ from gradtape.core.portable import Portable
 from gradtape.core.recent import Recent
 from gradtape.core.state import STATE, WATCHING, current, mode_keys, values_read
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, DTypeError, WriteError, a_type
+from gradtape.errors import ArgumentError, DTypeError, UnknownSizeError, WriteError, a_type
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
 from gradtape.graph.lines import user_line
@@ -221,8 +221,11 @@ class Compiled(Portable):
                 elif kwargs:
                     self.__call__ = self._otherwise
                 return out
-        given = arguments(args, kwargs, self._statics)
-        form = self._specialized(given)
+        try:
+            given = arguments(args, kwargs, self._statics)
+            form = self._specialized(given)
+        except UnknownSizeError as error:
+            return error.deferred(self, args, kwargs)
         if self._debug:
             check_same(form.traced, self._traced(given))
         out = form(given.leaves)

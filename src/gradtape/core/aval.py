@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -74,6 +75,7 @@ class Abstract(Aval):
         raise NotImplementedError
 
 
+@functools.lru_cache(maxsize=1024)
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Strides in bytes of a C-contiguous array."""
     strides = []

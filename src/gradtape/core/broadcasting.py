@@ -12,6 +12,14 @@ from gradtape.errors import ShapeError
 
 def broadcast_sizes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
     """NumPy's broadcasting on shapes that may hold symbolic sizes."""
+    common: tuple[Any, ...] = ()
+    for shape in shapes:
+        if shape and shape != common:
+            if common:
+                break
+            common = shape
+    else:
+        return common  # arrays of one shape, and numbers
     ndim = max((len(shape) for shape in shapes), default=0)
     result: list[Any] = [1] * ndim
     for shape in shapes:

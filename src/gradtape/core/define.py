@@ -186,11 +186,11 @@ def _plain_function(op: Op) -> Callable[..., Any]:
 def _infer_elementwise(
     evaluate: Callable[..., Any], operator: bool, *avals: Aval, **params: Any
 ) -> Any:
-    kinds = tuple((aval.dtype, aval.weak) for aval in avals)
+    kinds = tuple([(aval.dtype, aval.weak) for aval in avals])
     # 0 and 0.0 are equal but do not give the same dtype.
-    typed = tuple((name, value, type(value)) for name, value in params.items())
+    typed = tuple([(name, value, type(value)) for name, value in params.items()]) if params else ()
     dtypes = _result_dtypes(evaluate, kinds, typed)
-    shape = broadcast_sizes(*(aval.shape for aval in avals))
+    shape = broadcast_sizes(*[aval.shape for aval in avals])
     if len(dtypes) > 1:
         return tuple(Aval(shape, dtype) for dtype in dtypes)
     # Python's operators on Python numbers give a number that is just as weak.

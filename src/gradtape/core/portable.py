@@ -14,6 +14,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from gradtape.errors import UnknownSizeError
+
 
 class Portable:
     """Base of functions that are objects."""
@@ -76,7 +78,14 @@ class Transformed(Portable):
         # Attributes set on a function are the user's; those of an object belong to the object.
         updated = ("__dict__",) if isinstance(function, types.FunctionType) else ()
         functools.update_wrapper(self, function, updated=updated)
-        self.__call__ = call
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return call(*args, **kwargs)
+            except UnknownSizeError as error:
+                return error.deferred(call, args, kwargs)
+
+        self.__call__ = run
         self._made_by = transform, args, options
 
     def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -177,7 +177,7 @@ def _settling(op: Op, rule: Rule, argument: int) -> Settling:
             return settled(*operands, **params)
 
     def infer(value: Aval, /, *others: Aval, **_params: Any) -> Aval:
-        return Aval(broadcast_sizes(value.shape, *(x.shape for x in others)), value.dtype)
+        return Aval(broadcast_sizes(value.shape, *[x.shape for x in others]), value.dtype)
 
     def vjp(i: int, ct: Any, _out: Any, _value: Any, /, *others: Any, **params: Any) -> Any:
         if i:

@@ -12,7 +12,7 @@ from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, a_type
 from gradtape.graph.ir import Graph
 from gradtape.graph.run import replay
-from gradtape.graph.show import show_aval
+from gradtape.graph.text import show_aval
 
 
 def evaluate(graph: Graph, *inputs: Any) -> tuple[Any, ...]:

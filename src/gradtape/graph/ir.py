@@ -20,7 +20,7 @@ from gradtape.core.settle import Settling
 from gradtape.errors import ArgumentError, a_type
 
 # They are made of what is in this file, and are loaded when a graph is printed, run or cut.
-_show = Deferred("gradtape.graph.show:show")
+_show = Deferred("gradtape.graph.text:show")
 _evaluate = Deferred("gradtape.graph.checked_run:evaluate")
 _subgraph = Deferred("gradtape.graph.subgraph:subgraph")
 

@@ -8,7 +8,6 @@ captured tensors count as stored in C order, and so do the results of ops that d
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -52,21 +51,18 @@ def layout(op: Op, args: Sequence[Any], params: dict[str, Any], aval: Aval) -> d
         op, values, params = copy_op, values[:1], {}
         if values[0].shape != aval.shape:
             return {}
-    if all(_in_order(value) for value in values):
+    if all(map(_in_order, values)):
         return {}
     with np.errstate(all="ignore"):
         result = op.evaluate(np, *map(_model, values), **params)
     return {"strides": _packed(aval, np.asarray(result).strides)}
 
 
-_contiguous = functools.lru_cache(maxsize=1024)(contiguous_strides)
-
-
 def _in_order(value: Any) -> bool:
     """Whether elements are stored in C order; true of a number."""
     if not isinstance(value, Abstract | np.ndarray) or 0 in value.shape:
         return True
-    expected = _contiguous(value.shape, value.dtype.itemsize)
+    expected = contiguous_strides(value.shape, value.dtype.itemsize)
     return value.strides == expected or all(
         n == 1 or given == step
         for n, given, step in zip(value.shape, value.strides, expected, strict=True)

@@ -124,9 +124,10 @@ class Truths(set[Operand]):
             self.add(value)
 
     def _of_python(self, operands: Sequence[Operand]) -> bool:
-        return all(
-            type(operand.value) in _PYTHON
-            if isinstance(operand, Literal)
-            else operand.aval.weak or operand in self
-            for operand in operands
-        )
+        for operand in operands:
+            if isinstance(operand, Literal):
+                if type(operand.value) not in _PYTHON:
+                    return False
+            elif not operand.aval.weak and operand not in self:
+                return False
+        return True

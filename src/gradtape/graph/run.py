@@ -12,16 +12,23 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.call import call_rewritten
-from gradtape.graph.ir import Graph, Value, value_of
+from gradtape.core.evaluate import evaluate
+from gradtape.core.state import current
+from gradtape.core.tensor import Tensor
+from gradtape.graph.ir import Graph, Literal, Value, value_of
 
 
 def replay(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of a graph for values of its inputs, in order."""
+    # On arrays there is nothing to dispatch to.
+    raw = not current().modes and not any(isinstance(value, Tensor) for value in inputs)
+    run = evaluate if raw else call_rewritten
     values: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.nodes:
-        operands = [value_of(operand, values) for operand in node.operands]
-        out = call_rewritten(node.op, operands, node.params)
-        for value, result in node.paired(out):
+        operands = [x.value if isinstance(x, Literal) else values[x] for x in node.operands]
+        out = run(node.op, operands, node.params)
+        results = (out,) if node.op.outputs == 1 else out
+        for value, result in zip(node.outputs, results, strict=True):
             # A result computed from Python numbers alone is a Python number.
             number = value.aval.weak and isinstance(result, np.generic)
             values[value] = result.item() if number else result

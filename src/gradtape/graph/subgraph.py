@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gradtape.errors import ArgumentError, a_type
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value, sources
-from gradtape.graph.show import value_names
+from gradtape.graph.text import value_names
 
 # One value or several, each by itself or by its name in the text of the graph.
 Chosen = Sequence[Value | str] | Value | str

@@ -17,7 +17,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import run
 from gradtape.backends import is_raw
 from gradtape.core import scalar
-from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
+from gradtape.core.aval import Abstract, Aval, aval_of, contiguous_strides, is_numeric
 from gradtape.core.batching import batch_in_place
 from gradtape.core.call import is_differentiable
 from gradtape.core.evaluate import explain
@@ -67,8 +67,17 @@ class _Traced(Abstract):
 
     __slots__ = ("_level",)
 
-    def __init__(self, level: TraceLevel, aval: Aval, **view: Any) -> None:
-        super().__init__(aval.shape, aval.dtype, weak=aval.weak, **view)
+    def __init__(
+        self,
+        level: TraceLevel,
+        aval: Aval,
+        base: Abstract | None = None,
+        strides: tuple[int, ...] | None = None,
+    ) -> None:
+        # Without the constructors of its bases: there is one for each node.
+        self.shape, self.dtype, self.weak = shape, dtype, _ = aval.shape, aval.dtype, aval.weak
+        self.base = base
+        self.strides = contiguous_strides(shape, dtype.itemsize) if strides is None else strides
         self._level = level
 
     def filled(self, number: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
@@ -81,11 +90,15 @@ class _Traced(Abstract):
 class TraceLevel(Level):
     """One trace in progress."""
 
-    __slots__ = ("_by_identity", "_turned", "captures", "guards", "nodes", "truths", "values")
+    __slots__ = (
+        "_by_identity", "_turned", "captures", "guards", "line", "nodes", "truths", "values",
+    )  # fmt: skip
 
     def __init__(self, label: str) -> None:
         super().__init__(next_level(), label)
         self.nodes: list[Node] = []
+        # The line of all nodes that are added, if it is known; else it is found for each.
+        self.line: str | None = None
         self.truths = Truths()
         # Captured arrays and tensors with their inputs in the graph. Tensors are held weakly, so an
         # id may be reused: a capture knows whether it is still the same object.
@@ -104,13 +117,15 @@ class TraceLevel(Level):
     def operand(self, value: Any) -> Operand:
         """The operand that stands for a value: its symbol, a number, or a captured input."""
         if isinstance(value, Tensor):
+            record = value.fresh().record
+            if isinstance(record, Symbol) and record.segment is self:
+                return record.operand
             value = unshell(value)
         if isinstance(value, Tensor):
-            if isinstance(value.record, Symbol) and value.record.segment is self:
-                return value.record.operand
-        elif isinstance(value, np.generic) or not hasattr(value, "dtype"):
+            return self.capture(value)
+        if isinstance(value, np.generic) or not hasattr(value, "dtype"):
             return Literal(value)
-        elif value.ndim > 1 and not value.flags.c_contiguous and value.T.flags.c_contiguous:
+        if value.ndim > 1 and not value.flags.c_contiguous and value.T.flags.c_contiguous:
             return self._transposed(value)
         return self.capture(value)
 
@@ -165,7 +180,7 @@ class TraceLevel(Level):
             counted = self.truths.counted(op, operands, self._noted)
             return self.append(op, counted, params, args)
         avals = _infer_custom(op, operands) if op.kind == "custom" else _infer(op, operands, params)
-        node = Node(op, operands, params, avals, user_line())
+        node = Node(op, operands, params, avals, self.line or user_line())
         self.nodes.append(node)
         return tuple(self.symbol(value) for value in node.outputs)
 
@@ -178,7 +193,7 @@ class TraceLevel(Level):
     ) -> Tensor:
         """Append a call of an op with one result; `args` are the values of the operands."""
         aval = _infer(op, operands, params)
-        node = Node(op, operands, params, (aval,), user_line())
+        node = Node(op, operands, params, (aval,), self.line or user_line())
         self.nodes.append(node)
         self.truths.note(op, operands, node.outputs[0])
         return self.symbol(node.outputs[0], **layout(op, args, params, aval))
@@ -232,10 +247,10 @@ UNRECORDED = Op(
 
 def _infer(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
     """The abstract results; errors of a shape rule read like those of the op's forward."""
-    avals = [operand.aval for operand in operands]
     try:
-        return op.infer(*avals, **params)
+        return op.infer(*[operand.aval for operand in operands], **params)
     except Exception as error:
+        avals = [operand.aval for operand in operands]
         told = explain(op, error, avals)
         if isinstance(told, GradtapeError) and not str(told).startswith(f"{op.name}:"):
             told = type(told)(f"{op.name}: got {', '.join(map(str, avals))}; {told}")
@@ -326,6 +341,7 @@ def trace(
     name: str = "function",
     truths: Sequence[int] = (),
     rewriting: tuple[Mode, ...] = (),
+    level: TraceLevel | None = None,
 ) -> Trace:
     """Run a function of flat arguments at abstract values.
 
@@ -335,13 +351,14 @@ def trace(
         name: The name of the graph.
         truths: Which of the arguments are True or False.
         rewriting: The modes that are applied to the traced ops.
+        level: The level of the trace, if it is one of a special class.
 
     Raises:
         ConversionError: The function asks for the value of an argument.
         WriteError: It writes to a tensor from outside, which gets its value back.
         GradtapeError: It returns something that is not an array.
     """
-    level = TraceLevel("jit")
+    level = TraceLevel("jit") if level is None else level
     inputs = [Value(aval) for aval in avals]
     for place in truths:
         level.truths.add(inputs[place])

@@ -8,7 +8,7 @@ from gradtape.core.aval import aval_of
 from gradtape.errors import GradtapeError, a_type
 from gradtape.graph.control_faults import control_faults
 from gradtape.graph.ir import Graph, Literal, Node, Value
-from gradtape.graph.show import show_aval, show_node, show_operand, value_names
+from gradtape.graph.text import show_aval, show_node, show_operand, value_names
 
 _ADVICE = (
     "a graph makes each value once, before it is read. This is a bug of a pass or of a shape rule, "

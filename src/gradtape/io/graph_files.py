@@ -25,7 +25,7 @@ from gradtape.core.op import Op
 from gradtape.errors import ArgumentError, FileFormatError, UnsupportedError, a_type
 from gradtape.graph.inline import inline
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value
-from gradtape.graph.show import short_line
+from gradtape.graph.text import short_line
 from gradtape.graph.verify import faults
 from gradtape.io.atomic import replacing
 from gradtape.io.graph_params import (

@@ -1,1 +1,1 @@
-"""Lazy graphs: placeholders and variables, evaluated by the graphs that `gt.jit` compiles."""
+"""Lazy graphs: programs that are built first, and evaluated for what is fed to them."""

@@ -51,6 +51,13 @@ _DEFERRED = (
     "argsort", "argpartition", "searchsorted", "topk", "kthvalue", "median", "quantile",
     "cummax", "cummin", "logcumsumexp", "unique", "choose", "compress",
 )  # fmt: skip
+# Those of lazy tensors. All tensors have them, as a view of a lazy tensor is a handle like others.
+_OF_LAZY_TENSORS = {
+    "eval": "gradtape.lazy.methods:evaluated",
+    "raw_hook": "gradtape.lazy.hooks:raw_hook",
+    "show": "gradtape.lazy.hooks:show",
+    "show_shape": "gradtape.lazy.hooks:show_shape",
+}
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,6 +167,9 @@ def install() -> None:
         setattr(Tensor, function.__name__, _method(function.__name__, function))
     for name in _DEFERRED:
         setattr(Tensor, name, _method(name, Deferred(arrays.place_of(name))))
+    for name, place in _OF_LAZY_TENSORS.items():
+        setattr(Tensor, name, _method(name, Deferred(place)))
+        getattr(Tensor, name).__doc__ = f"See `{place}`."
     for name in INTO:
         setattr(Tensor, name, into_method(name))
     methods: dict[str, Callable[..., Any]] = {

@@ -16,7 +16,7 @@ from gradtape.core.adopted_calls import call_adopted
 from gradtape.core.lazy import Deferred
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor, concrete
-from gradtape.errors import ConversionError, UnsupportedError
+from gradtape.errors import ConversionError, UnknownSizeError, UnsupportedError
 from gradtape.ops.adapt import Adapter, qualified_name
 
 # Ufunc -> the function that answers for it; filled at the first call.
@@ -39,11 +39,15 @@ _ufunc_method = Deferred("gradtape.ops.arrays.ufunc_methods:ufunc_method")
 
 def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """Answer a NumPy ufunc called on a tensor."""
-    if method == "__call__" and not kwargs:
-        function = _answers.get(ufunc) or _answer_for(ufunc)
-        if function is not None:
-            return function(*inputs)
-    return _ufunc_otherwise(ufunc, method, inputs, kwargs)
+    try:
+        if method == "__call__" and not kwargs:
+            function = _answers.get(ufunc) or _answer_for(ufunc)
+            if function is not None:
+                return function(*inputs)
+        return _ufunc_otherwise(ufunc, method, inputs, kwargs)
+    except UnknownSizeError as error:
+        called = ufunc if method == "__call__" else getattr(ufunc, method)
+        return error.deferred(called, inputs, kwargs)
 
 
 def _answer_for(ufunc: np.ufunc) -> Callable[..., Any] | None:
@@ -130,6 +134,8 @@ def _array_function(
         if not kwargs and len(args) <= adapter.positions:
             return adapter.function(*args)
         return adapter(args, kwargs)
+    except UnknownSizeError as error:
+        return error.deferred(function, args, kwargs)
     except Exception as error:
         advice.raise_explained(adapter.function, args, kwargs, error)
 

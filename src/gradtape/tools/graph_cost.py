@@ -17,7 +17,7 @@ from gradtape.core.aval import Aval
 from gradtape.errors import ArgumentError, GradtapeError, a_type
 from gradtape.graph.inline import expand
 from gradtape.graph.ir import Graph, Literal, Node, Value, param_key
-from gradtape.graph.show import short_line
+from gradtape.graph.text import short_line
 
 # The text has so many ops at most; the others are one line.
 _MOST_SHOWN = 20

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from gradtape.errors import ArgumentError, a_type
 from gradtape.graph.ir import Graph, Node, Operand, Value
-from gradtape.graph.show import (
+from gradtape.graph.text import (
     labelled_graphs,
     short_line,
     show_aval,

@@ -65,7 +65,7 @@ def hopeful(graph: Graph) -> Graph:
             rewriter.replace(node.outputs[0], value)
             unsettled.add(value)
         elif unsettled.isdisjoint(operands):
-            rewriter.copy(node)
+            rewriter.copy(node, operands)
         else:
             places = _places(node)
             given = [x if i in places else settled(x) for i, x in enumerate(operands)]

@@ -6,11 +6,13 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gradtape import advice
+from gradtape.core.deferrable import deferrable
 from gradtape.errors import ArgumentError, DTypeError, MissingNameError, UnsupportedError
 from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import astype
@@ -29,6 +31,11 @@ class Named:
     """A distribution of `gt.stats`; a method that it lacks raises an error with advice."""
 
     name: str = ""  # in `scipy.stats`
+
+    def __init_subclass__(cls) -> None:
+        for name, method in list(vars(cls).items()):
+            if isinstance(method, FunctionType) and not name.startswith("_"):
+                setattr(cls, name, deferrable(method))
 
     if not TYPE_CHECKING:
 
