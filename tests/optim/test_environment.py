@@ -333,3 +333,22 @@ def test_a_context_of_another_environment_is_refused(env):
 def test_what_is_no_environment():
     with pytest.raises(ArgumentError, match=r"a dict, expected a gt\.VariableEnvironment"):
         gt.optim.Adam.default("adam", [0], {})
+
+
+def test_a_context_of_another_environment_is_refused():
+    environments = [gt.VariableEnvironment(), gt.VariableEnvironment()]
+    for env in environments:
+        env.name("w").set(np.ones(3))
+    first, second = environments
+    adam = gt.optim.Adam.default("adam", first.default_namespace().current_var_ids(), first)
+
+    def step(ctx):
+        w = ctx.variable("w")
+        adam.update([w], gt.graph.grad([gt.sum(w * w)], [w]), ctx)
+
+    first.run(step)
+    moved = first.array(first.id_of("w")).copy()
+    with pytest.raises(gt.GradtapeError, match="environment"):
+        second.run(step)
+    np.testing.assert_array_equal(first.array(first.id_of("w")), moved)
+    np.testing.assert_array_equal(second.array(second.id_of("w")), np.ones(3))

@@ -46,6 +46,11 @@ class Context:
         self._specializations: Recent[Specialized] = Recent()
         self._programs: Programs | None = None if variables is None else variables.programs
 
+    @property
+    def variables(self) -> Variables | None:
+        """What it finds variables in: the environment whose `run` made it."""
+        return self._variables
+
     # ---- inputs ----------------------------------------------------------------------------
 
     def placeholder(self, name: str, shape: Any, dtype: Any = np.float64) -> Tensor:
