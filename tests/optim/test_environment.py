@@ -335,7 +335,7 @@ def test_what_is_no_environment():
         gt.optim.Adam.default("adam", [0], {})
 
 
-def test_a_context_of_another_environment_is_refused():
+def test_an_update_in_a_run_of_another_environment_is_refused():
     environments = [gt.VariableEnvironment(), gt.VariableEnvironment()]
     for env in environments:
         env.name("w").set(np.ones(3))
