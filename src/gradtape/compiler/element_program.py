@@ -603,13 +603,16 @@ class _Builder:
         made: list[dict[tuple[int, ...], Any]] = [{} for _ in node.outputs]
         for index in np.ndindex(*np.broadcast_shapes(*stacks)):
             pairs = zip(given, stacks, strict=True)
-            matrices = [array[_within(index, stack)].tolist() for array, stack in pairs]
+            matrices = [array[_within(index, stack)] for array, stack in pairs]
             # A matrix with so many elements takes about that many instructions to the power 3/2.
-            self.spend(sum(array.size for array in given) ** 1.5)
-            results = matrix_elements(node, matrices.__getitem__)
+            self.spend(sum(matrix.size for matrix in matrices) ** 1.5)
+            results = matrix_elements(node, [matrix.tolist() for matrix in matrices].__getitem__)
             for found, result in zip(made, results, strict=True):
                 found[index] = np.array(result, dtype=object)
         for value, found in zip(node.outputs, made, strict=True):
+            if not math.prod(value.shape):  # a list of nothing does not tell its axes
+                self.define(value, [])
+                continue
             axes = next(iter(found.values())).ndim
             stack = value.shape[: len(value.shape) - axes]
             parts = {_within(index, stack): part for index, part in found.items()}
