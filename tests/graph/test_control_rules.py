@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -258,3 +260,28 @@ def test_a_loop_that_never_ends_can_be_interrupted(kind):
         assert out.split() == ["interrupted", "3.0"]
     finally:
         child.kill()
+
+
+def test_other_threads_run_while_a_loop_runs():
+    counts = []
+    done = threading.Event()
+
+    def count():
+        while not done.is_set():
+            counts.append(None)
+            time.sleep(0.001)
+
+    function = gt.jit(lambda n: gt.while_loop(lambda s: s < n, lambda s: s + 1, 0))
+    function(10)
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        before = len(counts)
+        start = time.perf_counter()
+        function(400_000_000)
+        spent = time.perf_counter() - start
+    finally:
+        done.set()
+        thread.join()
+    # It counts about a thousand times a second, if it is let.
+    assert len(counts) - before > 20 * spent

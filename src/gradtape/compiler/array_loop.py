@@ -69,6 +69,11 @@ class ArrayLoop:
         return UNKNOWN_STEPS if self.length is None else self.length
 
     @property
+    def endless(self) -> bool:
+        """Whether it, or a loop in it, ends only when a condition says so."""
+        return self.length is None or any(plan.endless for plan in self.plans)
+
+    @property
     def failures(self) -> list[Failure]:
         """The conditions that its plans check."""
         return [failure for plan in self.plans for failure in plan.failures]

@@ -83,6 +83,13 @@ class Plan:
         """The layout of the temporaries in one stretch of memory."""
         return Arena([[b for b in step.buffers if b.kind == "temporary"] for step in self.steps])
 
+    @lazy
+    def endless(self) -> bool:
+        """Whether it has a loop that ends only when a condition says so."""
+        return any(
+            step.endless for step in self.steps if isinstance(step, ElementProgram | ArrayLoop)
+        )
+
     def with_steps(self, change: Callable[[Step], Sequence[Step]]) -> Plan:
         """The plan with each step replaced by those that `change` returns for it.
 

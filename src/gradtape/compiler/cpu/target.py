@@ -54,7 +54,7 @@ class CpuCode(Code):
         culprit = printed.culprit
         number = culprit and ctypes.c_int64.from_address(library.address(culprit))
         self.failed = functools.partial(_failed, conditions, number)
-        self._long = sum(map(nanoseconds, plan.steps)) > _LONG
+        self._long = plan.endless or sum(map(nanoseconds, plan.steps)) > _LONG
         # Only the direct entry point checks that there is enough memory before it takes a lot.
         memory = plan.arena.size + sum(buffer.nbytes for buffer in plan.outputs)
         self._asks = free_memory.is_noticed(memory)
