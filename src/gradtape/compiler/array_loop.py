@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape.compiler.kernel import Buffer, Failure
+from gradtape.compiler.kernel import Axis, Buffer, Failure
 from gradtape.core.op import op_of
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value
 from gradtape.graph.scan_op import Scan, scan_op
@@ -36,6 +36,7 @@ class ArrayLoop:
         outputs: The buffers of its results.
         work: For each value that is carried, two buffers that take turns.
         length: The number of steps; None if it is not known.
+        parallel: Its steps, if they do not depend on each other; None otherwise.
     """
 
     def __init__(
@@ -55,6 +56,8 @@ class ArrayLoop:
         self.outputs = tuple(outputs)
         self.work = tuple(work)
         self.length = length
+        carries = node.op is not scan_op or node.params["carries"] > 0
+        self.parallel = None if carries or not length else Axis("t", length)
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:

@@ -17,6 +17,7 @@ from gradtape.compiler.cpu.llvm.instructions import memory_type
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
 from gradtape.compiler.cpu.parameters import Parameters
 from gradtape.compiler.cpu.runtime.entry_tables import INTERRUPTED_STATUS, UNSETTLED_STATUS
+from gradtape.compiler.cpu.schedule import Schedule
 from gradtape.compiler.kernel import Buffer
 from gradtape.graph.ir import Literal
 from gradtape.graph.scan_op import Scan, scan_op
@@ -34,12 +35,16 @@ class LoopFunction:
     Args:
         module: The module to write to.
         loop: The loop.
+        schedule: How it is divided into parts.
         table: The contents of the table that the function is given.
     """
 
-    def __init__(self, module: Module, loop: ArrayLoop, table: Parameters) -> None:
+    def __init__(
+        self, module: Module, loop: ArrayLoop, schedule: Schedule, table: Parameters
+    ) -> None:
         self._b = Builder(module)
         self._loop = loop
+        self._schedule = schedule
         self._table = table
         self._exit = self._b.new_block("exit")
         self._taken: list[Value] = []
@@ -184,7 +189,13 @@ class LoopFunction:
         rows_in = [buffer.nbytes for buffer in body.inputs[scan.first_x :]]
         rows_out = [buffer.nbytes for buffer in body.outputs[carries:]]
         state = [*now, *later]
-        with b.loop(scan.length, state) as number:
+        start, stop = Value(I64, "0"), Value(I64, str(scan.length))
+        if self._schedule.axis is not None:
+            size = Value(I64, str(self._schedule.block))
+            start = b.mul(Value(I64, "%chunk"), size)
+            end = b.add(start, size)
+            stop = b.select(b.icmp("slt", end, stop), end, stop)
+        with b.loop(stop, state, start=start) as number:
             place = b.sub(b.const(I64, scan.length - 1), number) if scan.reverse else number
             if scan.counted:
                 b.store(place, count)

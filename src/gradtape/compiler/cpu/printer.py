@@ -18,7 +18,7 @@ from gradtape.compiler.cpu.llvm.loops import Loops
 from gradtape.compiler.cpu.loop_function import LoopFunction
 from gradtape.compiler.cpu.parameters import Parameters
 from gradtape.compiler.cpu.routine import FIRST_FAILURE, KernelCall, Routine, write_routine
-from gradtape.compiler.cpu.schedule import Schedule, divided, scheduled, scheduled_elements
+from gradtape.compiler.cpu.schedule import Schedule, divided, scheduled, scheduled_loop
 from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
 from gradtape.compiler.library_call import LibraryCall
@@ -80,14 +80,15 @@ def print_plan(plan: Plan, module: Module, cpu: Cpu) -> Printed:
     table = Parameters(slots, len(slots), codes)
     for step in plan.steps:
         if isinstance(step, ElementProgram):
-            schedule = scheduled_elements(step)
+            schedule = scheduled_loop(step)
             ElementCode(module, step, schedule, table).write()
             calls[step] = KernelCall(step.name, schedule.parts)
         elif isinstance(step, ArrayLoop):
             for inner in step.plans:
                 print_plan(inner, module, cpu)
-            LoopFunction(module, step, table).write()
-            calls[step] = KernelCall(step.name, 1)
+            schedule = scheduled_loop(step)
+            LoopFunction(module, step, schedule, table).write()
+            calls[step] = KernelCall(step.name, schedule.parts)
     write_routine(module, Routine(plan, calls, slots), cpu)
     functions = {step: call.function for step, call in calls.items() if isinstance(step, Kernel)}
     return Printed(plan, schedules, functions)

@@ -116,10 +116,10 @@ def scheduled(kernel: Kernel, vector_bytes: int) -> Schedule:
     return Schedule(vector, lanes, columns, axis, block, math.ceil(axis.size / block), peeled)
 
 
-def scheduled_elements(program: ElementProgram) -> Schedule:
-    """Choose how to run an element program: in parts if its steps do not depend on each other."""
-    axis = program.parallel
-    parts = min(_MOST_PARTS, int(nanoseconds(program) / _PART))
+def scheduled_loop(loop: ElementProgram | ArrayLoop) -> Schedule:
+    """Choose how to run a loop of the user's: in parts if its steps do not depend on each other."""
+    axis = loop.parallel
+    parts = min(_MOST_PARTS, int(nanoseconds(loop) / _PART))
     if axis is None or parts < 2:
         return Schedule(None, 1, False, None, 0, 1, False)
     block = math.ceil(axis.size / parts)
