@@ -9,6 +9,7 @@ from typing import Any
 from gradtape import tree
 from gradtape.autodiff.arguments import as_function
 from gradtape.core.aval import aval_of
+from gradtape.core.deferrable import deferrable
 from gradtape.errors import AxisError, DTypeError, ShapeError
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate, stack
@@ -16,6 +17,7 @@ from gradtape.ops.rearrange import flip
 from gradtape.ops.shape import reshape
 
 
+@deferrable
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, *, reverse: bool = False, axis: int = 0
 ) -> Any:

@@ -19,6 +19,7 @@ from gradtape.autodiff.arguments import as_function, has_tensors
 from gradtape.autodiff.batch import Batched
 from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
 from gradtape.core.call import call
+from gradtape.core.deferrable import deferrable
 from gradtape.core.nested import unshell
 from gradtape.core.state import adopted, current, values_read
 from gradtape.core.tensor import Tensor
@@ -47,6 +48,7 @@ from gradtape.ops.shape import reshape
 # ---- branches -----------------------------------------------------------------------------------
 
 
+@deferrable
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
 ) -> Any:
@@ -81,6 +83,7 @@ def cond(
     return _branched("cond", astype(index, np.int64), branches, operands)
 
 
+@deferrable
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Run one of several functions, as an integer says.
 
@@ -201,6 +204,7 @@ def _dtypes(avals: Sequence[Aval]) -> list[np.dtype[Any]]:
 # ---- loops of unknown length --------------------------------------------------------------------
 
 
+@deferrable
 def while_loop(
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
@@ -313,6 +317,7 @@ def _check_condition(name: str, structure: tree.Structure, avals: Sequence[Aval]
         )
 
 
+@deferrable
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -369,6 +374,7 @@ def fori_loop(
 # ---- loops over arrays --------------------------------------------------------------------------
 
 
+@deferrable
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -412,6 +418,7 @@ def scan(
     return _scanned("scan", step, init, xs, count, reverse=bool(reverse), save=save)
 
 
+@deferrable
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """Apply a function to each element of arrays, one after the other, and stack the results.
 
