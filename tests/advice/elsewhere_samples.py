@@ -168,10 +168,8 @@ MODULE_EXEMPT: dict[str, str] = {
         ("compile", "custom_gradient", "make_jaxpr", "pmap", "primitive", "tree_map"), _A_TRANSFORM
     ),
     **dict.fromkeys(("hessian_vector_product", "linearize", "make_jvp", "make_vjp"), _A_TRANSFORM),
-    **dict.fromkeys(
-        ("checkpoint", "fori_loop", "ravel_pytree", "remat", "scan", "scatter", "while_loop"),
-        _A_TEXT,
-    ),
+    **dict.fromkeys(("map_fn", "switch_case"), _A_TRANSFORM),
+    **dict.fromkeys(("checkpoint", "ravel_pytree", "remat", "scatter"), _A_TEXT),
     **dict.fromkeys(("multinomial", "rand_like", "randn_like", "randperm"), _RANDOM),
 }
 

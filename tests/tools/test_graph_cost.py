@@ -55,11 +55,10 @@ def test_composite_ops_count_as_their_parts() -> None:
 
 
 def test_what_has_no_native_code_is_named() -> None:
-    estimate = cost_of(lambda a: np.linalg.solve(a, a) + 1.0, np.eye(3))
-    assert estimate.by_op["solve"].uncounted == 1
+    estimate = cost_of(lambda a: gt.host_call(np.sort, a, a) + 1.0, np.eye(3))
+    assert estimate.by_op["host_call of sort"].uncounted == 1
     assert estimate.flops == 9
-    assert "solve" in str(estimate)
-    assert "not counted, as they have no native code: solve" in str(estimate)
+    assert "not counted, as they have no native code: host_call of sort" in str(estimate)
     assert "not counted" not in str(cost_of(np.sin, A))
 
 

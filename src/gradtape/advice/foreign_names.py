@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from gradtape.advice.tensor_attributes import OPERATORS
 
-_LOOPS = "use Python's loops and gt.where for control flow"
-_KEPT = "all values of the forward pass are kept; gt.jit keeps fewer"
+_KEPT = (
+    "all values of the forward pass are kept; gt.jit keeps fewer, and save= of gt.scan and "
+    "gt.while_loop says how many states of a loop are"
+)
 
 
 def _renamed(namespace: str, pairs: str) -> dict[str, str]:
@@ -24,18 +26,17 @@ _RENAMED = (
     "clamp_max=minimum clamp_min=maximum clone=copy compile=jit constant=asarray "
     "convert_to_tensor=asarray custom_gradient=custom_vjp detach=stop_gradient "
     "from_numpy=asarray ger=outer igamma=special.gammainc igammac=special.gammaincc "
-    "inference_mode=no_grad inverse=linalg.inv matrix_exp=linalg.expm movedim=moveaxis "
+    "inference_mode=no_grad inverse=linalg.inv map_fn=map matrix_exp=linalg.expm movedim=moveaxis "
     "mvlgamma=special.multigammaln neg=negative numel=size permute=permute_dims "
     "pinverse=linalg.pinv primitive=custom_vjp promote_types=result_type randperm=permutation "
     "reduce_max=max reduce_mean=mean reduce_sum=sum repeat_interleave=repeat row_stack=vstack "
-    "sgn=sign swapdims=swapaxes take_along_dim=take_along_axis tensor_split=array_split "
-    "trapz=trapezoid unbind=unstack"
+    "sgn=sign swapdims=swapaxes switch_case=switch take_along_dim=take_along_axis "
+    "tensor_split=array_split trapz=trapezoid unbind=unstack"
 )
 
 # Names of PyTorch, JAX, HIPS autograd and TensorFlow at the top of the module.
 MODULE = {
     **_renamed("gt", _RENAMED),
-    **dict.fromkeys(("fori_loop", "scan", "while_loop"), _LOOPS),
     **dict.fromkeys(("checkpoint", "remat"), _KEPT),
     **{name: f"use x {symbol} y" for name, symbol in OPERATORS.items()},
     "Variable": "use gt.tensor(x, requires_grad=True)",
@@ -58,7 +59,7 @@ MODULE = {
     "is_floating_point": 'use gt.isdtype(x.dtype, "real floating")',
     "is_grad_enabled": "use t.requires_grad, which says whether a result was recorded",
     "is_tensor": "use isinstance(x, gt.Tensor)",
-    "lax": "use NumPy's functions, and Python's loops and gt.where for control flow",
+    "lax": "use NumPy's functions, and for loops and branches gt.scan, gt.while_loop, gt.cond",
     "lerp": "use x + weight * (y - x)",
     "linearize": "use gt.jvp(f, (x,), (v,))",
     "logdet": "use gt.linalg.slogdet(x)[1], if the determinant is positive",
@@ -208,5 +209,5 @@ NUMPY = {
     "np.r_": "use np.concatenate",
     "np.pad": "use gt.pad, which has a gradient by constant_values and end_values",
     "np.full": "use np.full_like(t, t, shape=shape), or gt.full",
-    "np.vectorize": "use gt.vmap, or NumPy's functions on whole arrays",
+    "np.vectorize": "use gt.vmap or gt.map, or NumPy's functions on whole arrays",
 }

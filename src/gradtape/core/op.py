@@ -184,7 +184,7 @@ class Op:
         self.careful_jvp: Rule | None = None
         self._kept: dict[tuple[bool, ...], tuple[bool, ...]] = {}
 
-    def infer(self, *avals: Aval, **params: Any) -> Any:
+    def infer(self, /, *avals: Aval, **params: Any) -> Any:
         """The abstract result, with symbolic sizes allowed."""
         for aval in avals:
             if aval.dtype.kind == "V":

@@ -287,45 +287,18 @@ def _push(tangents: Sequence[Any], out: Any, *operands: Any, **params: Any) -> t
     flow = scan.spread({n for n in given if is_differentiable(body.inputs[n])}, influence)
     moving = sorted(n for n in flow if is_differentiable(body.inputs[n]))
     mask = bits(moving)
-    active = [n for n in moving if n in scan.carry_places]
-    moved = [
+    ys = [
         n
         for n, output in enumerate(body.outputs)
-        if influence[n] & mask and is_differentiable(output)
+        if n >= carries and influence[n] & mask and is_differentiable(output)
     ]
-    ys = [n for n in moved if n >= carries]
-    pushed, constants = pushforward(body, moving)
-    inputs, count = pushed.inputs, len(body.inputs)
-    of_tangents = dict(zip(moving, inputs[count:], strict=False))
-    of_consts = [n for n in moving if n < consts]
-    of_xs = [n for n in moving if n >= scan.first_x]
-    graph = Graph(
-        pushed.name,
-        (
-            *inputs[:consts],
-            *[of_tangents[n] for n in of_consts],
-            *inputs[count + len(moving) :],
-            *inputs[consts : scan.first_x],
-            *[of_tangents[n] for n in active],
-            *inputs[scan.first_x : count],
-            *[of_tangents[n] for n in of_xs],
-        ),
-        pushed.nodes,
-        (
-            *pushed.outputs[:carries],
-            *[pushed.outputs[len(body.outputs) + n - scan.first_carry] for n in active],
-            *[pushed.outputs[len(body.outputs) + n] for n in ys],
-        ),
+    roles = of_consts, active, of_xs = (
+        [n for n in moving if n < consts],
+        [n for n in moving if n in scan.carry_places],
+        [n for n in moving if n >= scan.first_x],
     )
-    forward = Scan(
-        graph,
-        consts + len(of_consts) + len(constants),
-        carries + len(active),
-        scan.length,
-        scan.reverse,
-        scan.counted,
-        scan.keep,
-    )
+    pushed = pushforward(body, moving)
+    forward = _with_tangents(scan, pushed, roles, ys)
     operand_at = {scan.body_place(n): n for n in range(len(operands))}
 
     def tangent_at(place: int) -> Any:
@@ -335,7 +308,7 @@ def _push(tangents: Sequence[Any], out: Any, *operands: Any, **params: Any) -> t
     found = forward(
         *operands[:consts],
         *[tangent_at(n) for n in of_consts],
-        *constants,
+        *pushed.constants,
         *operands[consts : consts + carries],
         *[tangent_at(n) for n in active],
         *operands[consts + carries :],
@@ -346,6 +319,48 @@ def _push(tangents: Sequence[Any], out: Any, *operands: Any, **params: Any) -> t
     for n, tangent in zip(order, found[carries:], strict=True):
         result[n] = tangent
     return tuple(result)
+
+
+def _with_tangents(
+    scan: Scan, pushed: Derived, roles: tuple[list[int], list[int], list[int]], ys: Sequence[int]
+) -> Scan:
+    """The scan whose constants, carry and arrays are each followed by their tangents.
+
+    Args:
+        scan: The scan to differentiate.
+        pushed: The body that pushes tangents forward; its constants follow those of the scan.
+        roles: The inputs of the body that have tangents: constants, carried values, elements.
+        ys: The results whose tangents are wanted; those of the values themselves are left out.
+    """
+    body, consts, carries = scan.body, scan.consts, scan.carries
+    of_consts, active, of_xs = roles
+    moving = [*of_consts, *active, *of_xs]  # in the order of the inputs
+    graph, count = pushed.graph, len(body.inputs)
+    inputs, outputs = graph.inputs, graph.outputs
+    tangents = dict(zip(moving, inputs[count:], strict=False))
+    arranged = Graph(
+        graph.name,
+        (
+            *inputs[:consts],
+            *[tangents[n] for n in of_consts],
+            *inputs[count + len(moving) :],
+            *inputs[consts : scan.first_x],
+            *[tangents[n] for n in active],
+            *inputs[scan.first_x : count],
+            *[tangents[n] for n in of_xs],
+        ),
+        graph.nodes,
+        (
+            *outputs[:carries],
+            *[outputs[len(body.outputs) + n - scan.first_carry] for n in active],
+            *[outputs[len(body.outputs) + n] for n in ys],
+        ),
+    )
+    return scan._replace(
+        body=arranged,
+        consts=consts + len(of_consts) + len(pushed.constants),
+        carries=carries + len(active),
+    )
 
 
 # ---- batches ------------------------------------------------------------------------------------

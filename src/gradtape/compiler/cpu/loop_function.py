@@ -22,7 +22,7 @@ from gradtape.compiler.kernel import Buffer
 from gradtape.graph.ir import Literal
 from gradtape.graph.scan_op import Scan, scan_op
 from gradtape.graph.switch_op import switch_op
-from gradtape.graph.while_op import WhilePull, while_op
+from gradtape.graph.while_op import Save, WhilePull, while_op
 
 # A loop looks for signals after so many steps.
 _STEPS_BETWEEN_LOOKS = 1 << 10
@@ -363,26 +363,7 @@ class LoopFunction:
         b.store(b.const(I64, 0), count)
         b.store(b.const(I64, 1), stride)
 
-        def due(number: Value) -> Value:
-            return b.icmp("eq", b.and_(number, b.sub(b.load(stride, I64), 1)), 0)
-
-        def keep(number: Value, now: Sequence[Value]) -> None:
-            with b.only_if(due(number)):
-                if back.save == "sqrt":
-                    most = b.shl(b.load(stride, I64), 1)
-                    full = b.icmp("sgt", b.load(count, I64), most)
-                else:
-                    full = b.icmp("sge", b.load(count, I64), int(back.save))
-                with b.only_if(full):
-                    half = b.lshr(b.add(b.load(count, I64), 1), 1)
-                    kept.thin_out(half)
-                    b.store(half, count)
-                    b.store(b.shl(b.load(stride, I64), 1), stride)
-                with b.only_if(due(number)):
-                    place = b.load(count, I64)
-                    kept.put(place, now)
-                    b.store(b.add(place, 1), count)
-
+        keep = self._keeping(back.save, kept, count, stride)
         now = self._looping(*states, holds, of_body, back.consts, visit=keep)
         later, steps, stretch = self._spare, self._steps, kept.another()
         total, every = b.load(count, I64), b.load(stride, I64)
@@ -411,6 +392,41 @@ class LoopFunction:
         b.branch(none)
         b.start(none)
         return list(cts[0])
+
+    def _keeping(
+        self, save: Save, kept: _Stack, count: Value, stride: Value
+    ) -> Callable[[Value, Sequence[Value]], None]:
+        """Code that keeps every `stride`-th state; once there are too many, every other one goes.
+
+        Args:
+            save: How many to keep.
+            kept: Where to keep them.
+            count: Where the number of states that are kept is stored.
+            stride: Where the distance between them is stored, a power of two.
+        """
+        b = self._b
+
+        def due(number: Value) -> Value:
+            return b.icmp("eq", b.and_(number, b.sub(b.load(stride, I64), 1)), 0)
+
+        def keep(number: Value, now: Sequence[Value]) -> None:
+            with b.only_if(due(number)):
+                if save == "sqrt":
+                    most = b.shl(b.load(stride, I64), 1)
+                    full = b.icmp("sgt", b.load(count, I64), most)
+                else:
+                    full = b.icmp("sge", b.load(count, I64), int(save))
+                with b.only_if(full):
+                    half = b.lshr(b.add(b.load(count, I64), 1), 1)
+                    kept.thin_out(half)
+                    b.store(half, count)
+                    b.store(b.shl(b.load(stride, I64), 1), stride)
+                with b.only_if(due(number)):
+                    place = b.load(count, I64)
+                    kept.put(place, now)
+                    b.store(b.add(place, 1), count)
+
+        return keep
 
 
 class _Stack:
