@@ -53,6 +53,9 @@ class ForwardLevel(Level):
 
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
         primals, tangents = zip(*(self.split(arg) for arg in args), strict=True)
+        if op.pushed is not None:
+            results = zip(*op.pushed(tangents, *primals, **params), strict=True)
+            return tuple([self._pair(out, tangent) for out, tangent in results])
         out = dispatch(op, primals, params)
         if op.jvp is None:
             if not op.tracked:

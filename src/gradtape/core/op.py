@@ -116,6 +116,8 @@ class Op:
         graph: The graph of a compiled function; None for other ops.
         recorded: `recorded(params)`, for an op that also returns values for the backward pass when
             it is recorded: the parameters to run it with then, and how many results are the user's.
+        pushed: `pushed(tangents, *inputs, **params)`, for an op whose results and tangents are
+            computed together: both, where `jvp` gives the tangents alone.
         lower: How the compiler generates code for it (see `core.lowering`); None runs `evaluate`.
         composed: `composed(*arrays, **params)`, the forward made of other ops that have kernels,
             for large arrays; returns `NotImplemented` where it does not fit.
@@ -131,7 +133,7 @@ class Op:
     __slots__ = (
         "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "careful_jvp", "composed",
         "effect", "evaluate", "facts", "fast", "flat_vjps", "graph", "identity", "jvp", "kind",
-        "lower", "name", "outputs", "partials", "recorded", "vjp_all", "vjp_each", "vjps",
+        "lower", "name", "outputs", "partials", "pushed", "recorded", "vjp_all", "vjp_each", "vjps",
     )  # fmt: skip
 
     def __init__(
@@ -153,6 +155,7 @@ class Op:
         identity: tuple[Any, ...] | None = None,
         graph: Any = None,
         recorded: Callable[[dict[str, Any]], tuple[dict[str, Any], int]] | None = None,
+        pushed: Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]] | None = None,
         lower: Lowering | None = None,
         composed: Callable[..., Any] | None = None,
         fast: Callable[..., Any] | None = None,
@@ -174,6 +177,7 @@ class Op:
         self.identity = identity
         self.graph = graph
         self.recorded = recorded
+        self.pushed = pushed
         self.lower = lower
         self.composed = composed
         self.fast = fast

@@ -279,7 +279,10 @@ def _step_back(
 # ---- forward mode -------------------------------------------------------------------------------
 
 
-def _push(tangents: Sequence[Any], out: Any, *operands: Any, **params: Any) -> tuple[Any, ...]:
+def _pushed(
+    tangents: Sequence[Any], *operands: Any, **params: Any
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The results and their tangents."""
     scan = Scan(**params)
     body, consts, carries = scan.body, scan.consts, scan.carries
     influence = reached(body)
@@ -314,11 +317,17 @@ def _push(tangents: Sequence[Any], out: Any, *operands: Any, **params: Any) -> t
         *operands[consts + carries :],
         *[tangent_at(n) for n in of_xs],
     )
-    result: list[Any] = [None] * len(out)
-    order = [*(n - scan.first_carry for n in active), *ys]
-    for n, tangent in zip(order, found[carries:], strict=True):
+    count, moved = len(body.outputs) - carries, carries + len(active)
+    result: list[Any] = [None] * len(body.outputs)
+    for n, tangent in zip(active, found[carries:], strict=False):
+        result[n - scan.first_carry] = tangent
+    for n, tangent in zip(ys, found[moved + count :], strict=True):
         result[n] = tangent
-    return tuple(result)
+    return (*found[:carries], *found[moved : moved + count]), tuple(result)
+
+
+def _push(tangents: Sequence[Any], _out: Any, *operands: Any, **params: Any) -> tuple[Any, ...]:
+    return _pushed(tangents, *operands, **params)[1]
 
 
 def _with_tangents(
@@ -330,7 +339,7 @@ def _with_tangents(
         scan: The scan to differentiate.
         pushed: The body that pushes tangents forward; its constants follow those of the scan.
         roles: The inputs of the body that have tangents: constants, carried values, elements.
-        ys: The results whose tangents are wanted; those of the values themselves are left out.
+        ys: The results whose tangents are wanted.
     """
     body, consts, carries = scan.body, scan.consts, scan.carries
     of_consts, active, of_xs = roles
@@ -353,6 +362,7 @@ def _with_tangents(
         (
             *outputs[:carries],
             *[outputs[len(body.outputs) + n - scan.first_carry] for n in active],
+            *outputs[carries : len(body.outputs)],
             *[outputs[len(body.outputs) + n] for n in ys],
         ),
     )
@@ -410,6 +420,7 @@ scan_op = Op(
     _infer,
     vjp_all=_pull,
     jvp=_push,
+    pushed=_pushed,
     batch=_batch,
     kind="control",
     outputs=None,

@@ -116,9 +116,10 @@ def _pull(
 _pull.takes_none = True  # type: ignore[attr-defined]
 
 
-def _push(
-    tangents: Sequence[Any], out: Any, index: Any, *operands: Any, **params: Any
-) -> list[Any]:
+def _pushed(
+    tangents: Sequence[Any], index: Any, *operands: Any, **params: Any
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The results and their tangents."""
     switch = Switch(**params)
     moving = [
         n
@@ -136,14 +137,18 @@ def _push(
     pushed = []
     for branch in switch.branches:
         graph, constants = pushforward(branch, moving)
-        outputs = [graph.outputs[count + n] for n in moved]
+        outputs = [*graph.outputs[:count], *(graph.outputs[count + n] for n in moved)]
         pushed.append(Derived(Graph(graph.name, graph.inputs, graph.nodes, outputs), constants))
     forward, constants = joined(pushed)
     found = forward(index, *operands, *[tangents[n + 1] for n in moving], *constants)
-    result: list[Any] = [None] * len(out)
-    for n, tangent in zip(moved, found, strict=True):
+    result: list[Any] = [None] * count
+    for n, tangent in zip(moved, found[count:], strict=True):
         result[n] = tangent
-    return result
+    return tuple(found[:count]), tuple(result)
+
+
+def _push(tangents: Sequence[Any], _out: Any, *operands: Any, **params: Any) -> tuple[Any, ...]:
+    return _pushed(tangents, *operands, **params)[1]
 
 
 # ---- batches ------------------------------------------------------------------------------------
@@ -187,6 +192,7 @@ switch_op = Op(
     _infer,
     vjp_all=_pull,
     jvp=_push,
+    pushed=_pushed,
     batch=_batch,
     kind="control",
     outputs=None,

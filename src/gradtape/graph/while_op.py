@@ -158,16 +158,24 @@ def _or_zeros(values: Sequence[Any], like: Sequence[Any], places: Sequence[int])
     return [zeros_like(like[n]) if values[n] is None else values[n] for n in places]
 
 
-def _push(tangents: Sequence[Any], out: Any, *operands: Any, **params: Any) -> tuple[Any, ...]:
+def _pushed(
+    tangents: Sequence[Any], *operands: Any, **params: Any
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The results and their tangents."""
     loop = While(**params)
     flow = _flow(loop, {n for n, tangent in enumerate(tangents) if tangent is not None})
     pushed, constants = with_tangents(loop, flow)
     given = _or_zeros(tangents, operands, flow)
-    found = pushed(*_arranged(loop, flow, operands, given, constants))[loop.carries :]
-    result: list[Any] = [None] * len(out)
-    for n, tangent in zip((n for n in flow if n >= loop.consts), found, strict=True):
+    found = pushed(*_arranged(loop, flow, operands, given, constants))
+    result: list[Any] = [None] * loop.carries
+    active = (n for n in flow if n >= loop.consts)
+    for n, tangent in zip(active, found[loop.carries :], strict=True):
         result[n - loop.consts] = tangent
-    return tuple(result)
+    return tuple(found[: loop.carries]), tuple(result)
+
+
+def _push(tangents: Sequence[Any], _out: Any, *operands: Any, **params: Any) -> tuple[Any, ...]:
+    return _pushed(tangents, *operands, **params)[1]
 
 
 def _arranged(
@@ -525,6 +533,7 @@ while_op = Op(
     _infer,
     vjp_all=_pull,
     jvp=_push,
+    pushed=_pushed,
     batch=_batch,
     kind="control",
     outputs=None,
