@@ -604,7 +604,7 @@ class _Builder:
         for index in np.ndindex(*np.broadcast_shapes(*stacks)):
             pairs = zip(given, stacks, strict=True)
             matrices = [array[_within(index, stack)] for array, stack in pairs]
-            # A matrix with so many elements takes about that many instructions to the power 3/2.
+            # An n×n matrix takes about n³ instructions.
             self.spend(sum(matrix.size for matrix in matrices) ** 1.5)
             results = matrix_elements(node, [matrix.tolist() for matrix in matrices].__getitem__)
             for found, result in zip(made, results, strict=True):

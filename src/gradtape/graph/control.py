@@ -220,7 +220,7 @@ def while_loop(
         init: The first state: an array, a number, or containers of them. A Python number takes the
             dtype that `body_fun` gives it.
         save: Which states a backward pass through the loop keeps: "all" of them; about the square
-            root of their number ("sqrt"); or at most so many. Those between are computed again,
+            root of their number ("sqrt"); or at most a given number. The others are computed again,
             one stretch at a time.
 
     Returns:
@@ -396,7 +396,7 @@ def scan(
         reverse: Whether to go from the last element to the first. Results stay at the places of
             their elements.
         save: Which states a backward pass keeps: "all", with the results of expensive operations;
-            about the square root of their number ("sqrt"); or at most so many.
+            about the square root of their number ("sqrt"); or at most a given number.
 
     Returns:
         The last state, and the results, stacked along a first axis.
@@ -557,7 +557,7 @@ def _run_stretches(
     carry: Sequence[Any],
     arrays: Sequence[Any],
 ) -> list[Any]:
-    """Run a scan for each of so many stretches; results are in the order of the elements."""
+    """Run a scan for each stretch; results are in the order of the elements."""
 
     def stretch(*values: Any) -> Any:
         own, i, rest = values[: inner.consts], values[inner.consts], values[inner.consts + 1 :]

@@ -312,7 +312,13 @@ def _stretches(loop: While, consts: Sequence[Any], carry: Sequence[Any]) -> Iter
 
 
 def is_full(save: Save, kept: int, stride: int) -> bool:
-    """Whether a loop that keeps every so-manieth state has to keep fewer from now on."""
+    """Whether a loop has to drop every other state that it keeps.
+
+    Args:
+        save: Which states it keeps.
+        kept: How many it keeps now.
+        stride: The number of steps from one to the next.
+    """
     if save == "all":
         return False
     return kept > 2 * stride if save == "sqrt" else kept >= int(save)

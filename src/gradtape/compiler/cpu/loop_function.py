@@ -24,7 +24,7 @@ from gradtape.graph.scan_op import Scan, scan_op
 from gradtape.graph.switch_op import switch_op
 from gradtape.graph.while_op import Save, WhilePull, while_op
 
-# A loop looks for signals after so many steps.
+# The number of steps after which a loop looks for signals.
 _STEPS_BETWEEN_LOOKS = 1 << 10
 _I32 = Type("i32")
 
@@ -357,7 +357,7 @@ class LoopFunction:
         of_body: tuple[Value, Value],
         back_through: Callable[..., list[Value]],
     ) -> list[Value]:
-        """Keep every so-manieth state; run the stretches between them again, the last one first."""
+        """Keep states at a distance; run the stretches between them again, the last one first."""
         b = self._b
         count, stride = b.alloca(I64), b.alloca(I64)
         b.store(b.const(I64, 0), count)
@@ -464,7 +464,7 @@ class _Stack:
         return [b.element(base, offset, "i8") for offset in self._offsets]
 
     def thin_out(self, count: Value) -> None:
-        """Move every other state to the front, so many."""
+        """Keep every other state, `count` in all, at the front."""
         b = self._b
         with b.loop(count) as n:
             to = b.element(b.load(self._data, PTR), b.mul(n, self._bytes), "i8")

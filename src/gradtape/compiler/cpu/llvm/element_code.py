@@ -33,9 +33,9 @@ from gradtape.compiler.kernel import Store, walk
 from gradtape.core.promotion import BOOL
 from gradtape.core.scalar import Scalar
 
-# A loop looks for signals after so many steps.
+# The number of steps after which a loop looks for signals.
 _STEPS_BETWEEN_LOOKS = 1 << 16
-# States that a backward pass keeps are on the stack, up to so many words, before it takes memory.
+# The words of stack that a backward pass fills with states before it allocates memory for them.
 _STACK_WORDS = 256
 _WORD = 8
 # Expressions that are not worth a register outside the loop that needs them.
@@ -309,7 +309,7 @@ class ElementCode(Values):
     def _in_stretches(
         self, statement: GoBack, kept: _Stack, starts: Sequence[Value], pulled: Sequence[Value]
     ) -> list[Value]:
-        """Keep every so-manieth state; run the stretches between them again, the last one first."""
+        """Keep states at a distance; run the stretches between them again, the last one first."""
         b = self._b
         count, stride = b.alloca(I64), b.alloca(I64)
         b.store(b.const(I64, 0), count)
@@ -402,7 +402,7 @@ class _Stack:
         return found
 
     def thin_out(self, count: Value) -> None:
-        """Move every other state to the front, so many."""
+        """Keep every other state, `count` in all, at the front."""
         b = self._b
         size = b.const(I64, _WORD * self._words)
         with b.loop(count) as n:
