@@ -159,7 +159,7 @@ def test_results_share_no_memory(path):
         ({"x": np.array(["a"])}, DTypeError, "<U1 for 'x'"),
         ({"x": np.array([None])}, DTypeError, "object for 'x'"),
         ({"x": np.ones(1, np.longdouble)}, DTypeError, "float128 for 'x', which the format"),
-        ({"x": np.ones(1, ml_dtypes.float8_e3m4)}, DTypeError, "float8_e3m4 for 'x'"),
+        ({"x": np.ones(1, ml_dtypes.float8_e4m3fnuz)}, DTypeError, "float8_e4m3fnuz for 'x'"),
         ({"x": np.ones(1, "datetime64[s]")}, DTypeError, "datetime64"),
     ],
 )
