@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape import config
 from gradtape.errors import (
     ArgumentError,
     ConversionError,
@@ -129,6 +130,13 @@ def test_python_numbers_take_the_dtype_of_the_body():
         assert value == 8.0
 
 
+def test_numbers_are_stacked_in_loops_without_native_code():
+    step = lambda a, c, x: (c + np.sum(np.sort(np.stack([x, a]))[1:]), None)  # noqa: E731
+    for dtype in (np.float64, F32):
+        for run in both(lambda a, xs: gt.scan(lambda c, x: step(a, c, x), 0.0, xs)[0]):
+            assert run(2.5, XS.astype(dtype)) == 17.0
+
+
 def test_an_index_is_a_weak_integer():
     for run in both(lambda x: gt.fori_loop(0, 4, lambda i, s: s + x * i, x)):
         assert run(np.ones(2, F32)).dtype == F32
@@ -189,6 +197,7 @@ def test_only_the_branch_that_is_taken_runs():
     assert float(gt.jit(function)(1, 3.0)) == 6.0
 
 
+@pytest.mark.skipif(not config.uses("loops"), reason="there is no native code to measure")
 def test_long_loops_compile_like_short_ones():
     lengths = (10, 10_000)
     sizes = []

@@ -166,7 +166,9 @@ def _infer_stack(*inputs: Aval, axis: int) -> Aval:
 
 def _stack_forward(xp: Any, *arrays: Any, axis: int) -> Any:
     grown = (*(slice(None),) * axis, None)
-    return joined(xp, [x[grown] for x in _raw(xp, arrays)], axis)
+    # Graphs that are replayed have Python numbers among their operands.
+    given = [xp.asarray(x) if isinstance(x, int | float | complex) else x for x in arrays]
+    return joined(xp, [x[grown] for x in _raw(xp, given)], axis)
 
 
 def _stack_element(i: Sequence[Scalar], *inputs: Reader, axis: int) -> Scalar:
