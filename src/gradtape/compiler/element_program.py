@@ -603,6 +603,9 @@ class _Builder:
             for found, result in zip(made, results, strict=True):
                 found[index] = np.array(result, dtype=object)
         for value, found in zip(node.outputs, made, strict=True):
+            if not math.prod(value.shape):  # a list in no lists does not say how many axes it has
+                self.define(value, [])
+                continue
             axes = next(iter(found.values())).ndim
             stack = value.shape[: len(value.shape) - axes]
             parts = {_within(index, stack): part for index, part in found.items()}
