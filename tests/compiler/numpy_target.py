@@ -2,7 +2,8 @@
 
 It shows that a plan says all there is to do, and what a target has to understand: places in
 buffers, stages, accumulators, guards, conditions, axes that are gone through in order, matrix
-products, calls of LAPACK, loops and branches. Temporaries are where the arena of the plan has them: it is tested, too.
+products, calls of LAPACK, loops and branches. Temporaries are where the arena of the plan has them:
+it is tested, too.
 """
 
 from __future__ import annotations

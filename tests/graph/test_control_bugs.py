@@ -108,3 +108,14 @@ def test_values_that_are_watched_in_a_loop_can_leave_it_as_a_batch():
     want = gt.grad(loss)(MATRICES[0], VECTORS[0])
     got = gt.jit(gt.grad(loss))(MATRICES[0], VECTORS[0])
     np.testing.assert_allclose(got, want, rtol=1e-10)
+
+
+def test_a_counter_that_is_kept_for_the_backward_pass_stays_a_weak_integer():
+    def function(x):
+        step = lambda s, _: ((x * np.cos(x * s[1]), s[1] + 1), None)  # noqa: E731
+        return gt.scan(step, (x, 0), None, length=5)[0][0]
+
+    want = gt.grad(function)(F32(0.5))
+    got = gt.jit(gt.grad(function), debug=True)(F32(0.5))  # runs the op itself, too
+    assert got.dtype == want.dtype == F32
+    np.testing.assert_allclose(got, want, rtol=1e-6)

@@ -17,12 +17,21 @@ from gradtape.graph.ir import Graph, Value, value_of
 
 def replay(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of a graph for values of its inputs, in order."""
-    values: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    values: dict[Value, Any] = {
+        # An element of an array that stands for a Python number, such as a counter that was kept.
+        value: given.item() if value.aval.weak and _is_number(given) else given
+        for value, given in zip(graph.inputs, inputs, strict=True)
+    }
     for node in graph.nodes:
         operands = [value_of(operand, values) for operand in node.operands]
         out = call_rewritten(node.op, operands, node.params)
         for value, result in node.paired(out):
             # A result computed from Python numbers alone is a Python number.
-            number = value.aval.weak and isinstance(result, np.generic)
+            number = value.aval.weak and _is_number(result)
             values[value] = result.item() if number else result
     return [value_of(output, values) for output in graph.outputs]
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number of NumPy's."""
+    return isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
