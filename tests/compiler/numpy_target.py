@@ -2,7 +2,8 @@
 
 It shows that a plan says all there is to do, and what a target has to understand: places in
 buffers, stages, accumulators, guards, conditions, axes that are gone through in order, matrix
-products, calls of LAPACK. Temporaries are where the arena of the plan has them: it is tested, too.
+products, calls of LAPACK, loops and branches. Temporaries are where the arena of the plan has them:
+it is tested, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.compiler.array_loop import ArrayLoop
+from gradtape.compiler.element_program import (
+    Block,
+    Carried,
+    Choose,
+    ElementProgram,
+    For,
+    GoBack,
+    Statement as ElementStatement,
+    WhileHolds,
+)
 from gradtape.compiler.kernel import (
     Accumulate,
     Accumulator,
@@ -29,6 +41,7 @@ from gradtape.compiler.library_call import LibraryCall, MatrixArgument
 from gradtape.compiler.plan import Plan
 from gradtape.compiler.product import Product
 from gradtape.compiler.target import Code, Target
+from gradtape.core.evaluate import evaluate as evaluate_op
 from gradtape.core.scalar import Scalar
 from gradtape.graph.passes.hopeful import UnsettledError
 from lowering_interpreter import evaluate, instruction
@@ -52,12 +65,16 @@ class NumpyTarget(Target[Code]):
         kernels: How many loop nests it has run.
         products: How many matrix products.
         library_calls: How many steps of calls of LAPACK.
+        element_programs: How many loops and branches, element by element.
+        array_loops: How many of them on arrays.
     """
 
     def __init__(self) -> None:
         self.kernels = 0
         self.products = 0
         self.library_calls = 0
+        self.element_programs = 0
+        self.array_loops = 0
 
     def compile(self, plans: Sequence[Plan]) -> list[Code]:
         return [Code(plan) for plan in plans]
@@ -71,6 +88,12 @@ class NumpyTarget(Target[Code]):
             elif isinstance(step, LibraryCall):
                 self.library_calls += 1
                 run.call_library(step)
+            elif isinstance(step, ElementProgram):
+                self.element_programs += 1
+                run.elements(step)
+            elif isinstance(step, ArrayLoop):
+                self.array_loops += 1
+                run.arrays(step)
             else:
                 self.kernels += 1
                 run.loop(step)
@@ -129,6 +152,26 @@ class _Run:
         if isinstance(arg, str):
             return ctypes.c_char_p(arg.encode())
         return ctypes.byref(np.ctypeslib.as_ctypes_type(integers)(arg))
+
+    def elements(self, program: ElementProgram) -> None:
+        """Run a loop or branch statement by statement, one element at a time."""
+        with np.errstate(all="ignore"):
+            _Elements(self, program).run(program.statements)
+
+    def arrays(self, loop: ArrayLoop) -> None:
+        """Run a loop or branch as its op says; its plans are for machines."""
+        operands = []
+        for given, operand in zip(loop.operands, loop.node.operands, strict=True):
+            if not isinstance(given, Buffer):
+                operands.append(given.value)
+                continue
+            array = self.memory[given].reshape(given.shape)
+            operands.append(array.item() if operand.aval.weak else array.copy())
+        with np.errstate(all="ignore"):
+            made = evaluate_op(loop.node.op, operands, loop.node.params)
+        for buffer, array in zip(loop.outputs, made, strict=True):
+            assert np.shape(array) == buffer.shape
+            self.memory[buffer][...] = np.ravel(array)
 
     def loop(self, kernel: Kernel) -> None:
         """Go through the serial axes in order; all others are done at once."""
@@ -264,3 +307,79 @@ class _Loop:
                 row = row * axis.size + self._index[axis]
             places = places + row * place.buffer.size
         return np.asarray(places)
+
+
+class _Elements(_Loop):
+    """One loop or branch; at each point of its axes there are single numbers."""
+
+    def __init__(self, run: _Run, program: ElementProgram) -> None:
+        self._run = run
+        self._results = {}
+        self._index = {}
+        self._variables: dict[Any, Any] = {}
+        self._own = {b: np.full(b.nbytes, GARBAGE, np.uint8).view(b.dtype) for b in program.locals}
+
+    def run(self, statements: Sequence[ElementStatement]) -> None:
+        """Do statements in order."""
+        for statement in statements:
+            if isinstance(statement, For):
+                self._start(statement.carried)
+                for step in range(statement.axis.size):
+                    self._index[statement.axis] = np.asarray(step)
+                    self._step(statement.body, statement.carried)
+            elif isinstance(statement, WhileHolds):
+                self._start(statement.carried)
+                while self._holds(statement.condition):
+                    self._step(statement.body, statement.carried)
+            elif isinstance(statement, GoBack):
+                self._go_back(statement)
+            elif isinstance(statement, Choose):
+                branch = statement.branches[int(self._value(statement.number))]
+                self.run(branch.statements)
+                self._bind(statement.variables, [self._value(x) for x in branch.results])
+            else:
+                self._perform([statement])
+
+    def _go_back(self, statement: GoBack) -> None:
+        """All states are kept: which ones a machine keeps makes no difference to results."""
+        pulled = [self._value(each.start) for each in statement.pulled]
+        self._start(statement.state)
+        variables, states = [each.variable for each in statement.state], []
+        while self._holds(statement.condition):
+            states.append([self._variables[variable.extra] for variable in variables])
+            self._step(statement.body, statement.state)
+        self._bind([each.variable for each in statement.pulled], pulled)
+        for state in reversed(states):
+            self._bind(variables, state)
+            self._step(statement.pull, statement.pulled)
+
+    def _holds(self, condition: Block) -> bool:
+        self.run(condition.statements)
+        return bool(self._value(condition.results[0]))
+
+    def _start(self, carried: Sequence[Carried]) -> None:
+        self._bind([x.variable for x in carried], [self._value(x.start) for x in carried])
+
+    def _step(self, body: Block, carried: Sequence[Carried]) -> None:
+        self.run(body.statements)
+        self._bind([x.variable for x in carried], [self._value(x.next) for x in carried])
+
+    def _bind(self, variables: Sequence[Scalar], values: Sequence[Any]) -> None:
+        for variable, value in zip(variables, values, strict=True):
+            self._variables[variable.extra] = np.asarray(value, variable.dtype)
+
+    def _value(self, expression: Scalar) -> Any:
+        return evaluate(expression, {}, self._compute)
+
+    def _compute(self, part: Scalar, values: list[Any]) -> Any:
+        if part.name == "variable":
+            return self._variables[part.extra]
+        return super()._compute(part, values)
+
+    def _memory(self, buffer: Buffer) -> Any:
+        return self._own[buffer] if buffer in self._own else self._run.memory[buffer]
+
+    def _places(self, place: Place) -> Any:
+        return np.asarray(
+            place.offset + sum(step * self._index[axis] for axis, step in place.steps)
+        )

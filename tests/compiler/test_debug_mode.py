@@ -298,3 +298,48 @@ def test_python_numbers_keep_the_dtype_of_what_an_eager_op_multiplies(wrong):
     result = gt.jit(lambda x, y: x * y + 1.0)(np.ones(3, np.float32), 2.5)
     assert result.dtype == np.float32
     np.testing.assert_array_equal(result, [3.5, 3.5, 3.5])
+
+
+# ---- loops and branches -------------------------------------------------------------------------
+
+
+def recurrence(x):
+    return gt.scan(lambda c, _: (np.sin(c) + np.exp(-c * c), None), x, length=5)[0]
+
+
+def newton(x):
+    return gt.while_loop(lambda s: s * s - x > 1e-9, lambda s: 0.5 * (s + x / s), np.exp(x))
+
+
+def mapped(x):
+    return gt.map(lambda v: gt.cond(np.sum(v) > 1.0, np.exp, np.sin, v), x)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "op"),
+    [
+        (recurrence, np.linspace(0.0, 1.0, 3), "scan"),  # in registers
+        (recurrence, np.linspace(0.0, 1.0, 400), "scan"),  # on arrays
+        (gt.grad(lambda x: np.sum(recurrence(x))), np.linspace(0.0, 1.0, 3), "scan"),
+        (newton, 2.0, "exp"),
+        (mapped, np.array([[0.1, 0.2], [0.8, 0.9]]), "scan"),
+    ],
+)
+def test_an_op_that_is_wrong_in_a_loop_is_found(function, x, op, wrong):
+    np.testing.assert_allclose(gt.jit(function, debug=True)(x), function(x), rtol=1e-12)
+    wrong("exp", times(1.001))
+    message = found(function, x)
+    assert message.startswith(f"{op}: compiled code gives ")
+    assert "the native form of this op is wrong" in message
+
+
+@pytest.mark.parametrize("size", [3, 400])
+def test_rounding_that_grows_from_step_to_step_is_not_an_error(size):
+    # Each step about doubles distances: thirty make a large one of a unit in the last place.
+    def doubling(x):
+        return gt.fori_loop(0, 30, lambda _, s: np.exp(np.log(3.99 * s * (1.0 - s))), x)
+
+    x = np.linspace(0.1, 0.9, size)
+    compiled, eager = gt.jit(doubling)(x), doubling(x)
+    assert np.abs(compiled - eager).max() > 1e-9  # or this test shows nothing
+    np.testing.assert_allclose(gt.jit(doubling, debug=True)(x), compiled)

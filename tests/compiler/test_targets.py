@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from control_ways import difference as control_difference
 from every_case import CASES, cast
 from gradtape.compiler.elementary import ELEMENTARY
 from gradtape.compiler.program import Program
@@ -21,6 +22,7 @@ from lowering_interpreter import ELEMENTARY as REFERENCE, evaluate, instruction
 from numpy_target import NumpyTarget
 from opcall import Call, noting
 from random_code import random_program
+from random_control import control_programs
 from random_ways import difference
 from test_compiled_ops import NOT_TRACED, assert_close, value_and_pullback
 
@@ -64,6 +66,37 @@ def test_random_programs(first: int) -> None:
             expected = program.function()(*arrays)
             found, _ = by_numpy(program.function(), *arrays)
         assert difference(program, found, expected) is None, program.source
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(10, marks=pytest.mark.slow)])
+def test_random_loops_and_branches(first: int) -> None:
+    steps = 0
+    for program in control_programs(80_000 + first, 10):
+        arrays = program.arguments()
+        with np.errstate(all="ignore"):
+            for function in (program.function(), gt.grad(program.loss(), program.floating)):
+                expected = function(*arrays)
+                found, target = by_numpy(function, *arrays)
+                wrong = control_difference(program.dtype, found, expected)
+                assert wrong is None, f"{program.seed}: {wrong}\n{program.source}"
+                steps += target.element_programs
+    assert steps
+
+
+@pytest.mark.parametrize("size", [3, 300], ids=["elements", "arrays"])
+def test_forms_of_loops(size: int) -> None:
+    def function(x: Any) -> Any:
+        carry, ys = gt.scan(lambda c, v: (np.sin(c) * v, c + v), x, np.linspace(0.1, 1.0, 4))
+        root = gt.while_loop(lambda s: np.sum(s) < 9.0, lambda s: s * 1.3 + 0.1, np.abs(x))
+        chosen = gt.cond(np.sum(x) > 0.0, np.exp, np.cos, x)
+        backwards = gt.fori_loop(0, 3, lambda i, s: np.tanh(s) + i, carry)
+        return np.sum(ys) + np.sum(root * chosen) + np.sum(backwards)
+
+    x = np.linspace(-1.0, 1.2, size)
+    for run in (function, gt.grad(function)):
+        found, target = by_numpy(run, x)
+        assert_close(found, [run(x)], 4096)
+        assert (target.element_programs if size == 3 else target.array_loops) >= 4
 
 
 # ---- what a target has to understand ------------------------------------------------------------

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape.compiler.classify import sample
+from gradtape.compiler.disturbed_loops import disturbed_loop
 from gradtape.compiler.kernel import walk
 from gradtape.compiler.partition import NativePart, native_part
 from gradtape.compiler.plan import plan_of
@@ -315,19 +316,57 @@ def _disturbed(
         if isinstance(node.op.lower, Matrices):
             found.update(_disturbed_matrices(node, found, rng, sign))
             continue
+        if node.op.kind == "control":
+            found.update(_disturbed_steps(node, found, rng, sign))
+            continue
         results = evaluated(node, found)
         value = node.outputs[0]
         if value.dtype.kind == "f":
             if rng is None:
                 results[value] = _wide(node, found, results[value])
             elif (amount := _rounding(node, found, results[value])) is not None:
-                # Of different magnitudes: equal ones would often cancel to the last bit.
-                parts = sign * rng.choice([-1.0, 1.0], value.shape)
-                parts *= rng.uniform(0.25, 1.0, value.shape)
-                with np.errstate(all="ignore"):
-                    results[value] = (results[value] + parts * amount).astype(value.dtype)
+                results[value] = _moved(results[value], amount, rng, sign)
         found.update(results)
     return found
+
+
+def _moved(result: Any, amount: Any, rng: np.random.Generator, sign: float) -> Any:
+    """A result, moved by at most an amount at random."""
+    # Of different magnitudes: equal ones would often cancel to the last bit.
+    parts = sign * rng.choice([-1.0, 1.0], result.shape)
+    parts *= rng.uniform(0.25, 1.0, result.shape)
+    with np.errstate(all="ignore"):
+        return np.asarray(result + parts * amount).astype(result.dtype)
+
+
+def _disturbed_steps(
+    node: Node, values: Arrays, rng: np.random.Generator | None, sign: float
+) -> Arrays:
+    """The results of a loop or branch, each op in it disturbed at every step."""
+    if rng is None:
+        return evaluated(node, values)
+
+    def disturb(inner: Node, result: Any, operands: list[Any]) -> Any:
+        if isinstance(inner.op.lower, Matrices):
+            # Its errors grow with the condition, which operands that are a little off show.
+            near = [_moved(x, _DISTURBANCE * _unit(x) * np.abs(x), rng, sign) for x in operands]
+            try:
+                return evaluate(inner.op, near, inner.params)
+            except LinAlgError:
+                return result
+        amount = _rounding_of(inner, operands, result)
+        return result if amount is None else _moved(result, amount, rng, sign)
+
+    disturbed = disturbed_loop(node, disturb)
+    made = evaluated(disturbed, values)
+    return {
+        value: made[other] for value, other in zip(node.outputs, disturbed.outputs, strict=True)
+    }
+
+
+def _unit(array: Any) -> float:
+    """The resolution of a dtype; 0 for integers."""
+    return float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
 
 
 def _disturbed_matrices(
@@ -366,11 +405,15 @@ def _wide(node: Node, values: Arrays, result: Any) -> Any:
 
 def _rounding(node: Node, values: Arrays, result: Any) -> Any:
     """The most that compiled and eager code may differ by for one op; None for 0."""
+    operands = [np.asarray(value_of(operand, values)) for operand in node.operands]
+    return _rounding_of(node, operands, result)
+
+
+def _rounding_of(node: Node, operands: list[Any], result: Any) -> Any:
+    """The same, for given operands."""
     eps = float(np.finfo(result.dtype).eps)
     with np.errstate(all="ignore"):
-        size = _size_of_errors(
-            node, [np.asarray(value_of(operand, values)) for operand in node.operands], result
-        )
+        size = _size_of_errors(node, operands, result)
         # Infinite results are infinite in both.
         return None if size is None else np.where(np.isfinite(size), eps * size, 0.0)
 

@@ -239,9 +239,15 @@ def while_loop(
     """
     cond_fun, body_fun = as_function(cond_fun, "while_loop"), as_function(body_fun, "while_loop")
     save = _checked_save("while_loop", save)
-    leaves, structure = tree.flatten(init)
-    if save == "all" and not _is_traced(leaves):
+    if save == "all" and not _is_traced(tree.flatten(init)[0]):
         return _while_in_python(cond_fun, body_fun, init)
+    return _while_as_op(cond_fun, body_fun, init, save)
+
+
+def _while_as_op(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any, save: Save
+) -> Any:
+    leaves, structure = tree.flatten(init)
     leaves = [adopted(leaf) for leaf in leaves]
     state = State("while_loop", leaves, structure)
 
@@ -288,6 +294,10 @@ def _while_in_python(
         if isinstance(go_on, Tensor) and _is_batched(go_on):
             if not np.any(_innermost(go_on)):
                 return state
+            if any(type(leaf) in (int, float) for leaf in tree.flatten(state)[0]):
+                # Steps would make arrays of Python numbers, whose dtypes count: the op knows those
+                # that one element by itself has.
+                return _while_as_op(cond_fun, body_fun, state, "all")
             new = watch.checked(body_fun(state))
             state = _chosen(go_on, new, state)
         elif _innermost(go_on):

@@ -21,6 +21,7 @@ from gradtape.graph.ir import Graph, Operand, Value, replaced
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.run import replay
 from gradtape.graph.trace import operand_of, trace
+from gradtape.ops.cast import astype
 
 
 class Derived(NamedTuple):
@@ -177,9 +178,14 @@ def batched(
         ]
         try:
             outs = replay(graph, given)
-            return tuple(
+            made = [
                 level.unbatch(out, 0) if has_axis else level.split(out)[0]
                 for out, has_axis in zip(outs, out_batched, strict=True)
+            ]
+            # A Python number that differs within the batch is an array there, whose dtype counts.
+            return tuple(
+                astype(out, own.dtype) if getattr(out, "dtype", own.dtype) != own.dtype else out
+                for out, own in zip(made, graph.outputs, strict=True)
             )
         finally:
             level.active = False

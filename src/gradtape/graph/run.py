@@ -23,13 +23,22 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
     # On arrays there is nothing to dispatch to.
     raw = not current().modes and not any(isinstance(value, Tensor) for value in inputs)
     run = evaluate if raw else call_rewritten
-    values: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    values: dict[Value, Any] = {
+        # An element of an array that stands for a Python number, such as a counter that was kept.
+        value: given.item() if value.aval.weak and _is_number(given) else given
+        for value, given in zip(graph.inputs, inputs, strict=True)
+    }
     for node in graph.nodes:
         operands = [x.value if isinstance(x, Literal) else values[x] for x in node.operands]
         out = run(node.op, operands, node.params)
         results = (out,) if node.op.outputs == 1 else out
         for value, result in zip(node.outputs, results, strict=True):
             # A result computed from Python numbers alone is a Python number.
-            number = value.aval.weak and isinstance(result, np.generic)
+            number = value.aval.weak and _is_number(result)
             values[value] = result.item() if number else result
     return [value_of(output, values) for output in graph.outputs]
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number of NumPy's."""
+    return isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)

@@ -149,7 +149,10 @@ class TraceLevel(Level):
         return value
 
     def _hidden(self, capture: Capture) -> Value:
-        value = Value(aval_of(capture.value))
+        source = capture.value
+        # A number of a trace around this one may be a weak one, such as the counter of a loop.
+        traced = isinstance(source, Tensor) and isinstance(source.value, Abstract)
+        value = Value(aval_of(source.value if traced else source))
         self.captures.append(capture)
         self.values.append(value)
         return value

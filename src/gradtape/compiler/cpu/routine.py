@@ -16,6 +16,7 @@ from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
 from gradtape.compiler.cpu.runtime.blocks_native import SMALL
 from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
+from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.kernel import Buffer
 from gradtape.compiler.library_call import LibraryCall
 from gradtape.compiler.plan import Plan, Step
@@ -203,7 +204,12 @@ class _Writer:
             b.emit(f"call void @{call.function}({table}, i64 0)")
         else:
             function = Value(PTR, f"@{call.function}")
-            b.call("gt_parallel", VOID, function, table, b.const(I64, call.parts))
+            given = [function, table, b.const(I64, call.parts)]
+            if isinstance(step, ElementProgram) and step.endless:
+                look = Value(PTR, "@gt_poll")
+                b.call("gt_parallel_endless", VOID, *given, look, self._status)
+            else:
+                b.call("gt_parallel", VOID, *given)
 
     def _multiply(self, product: Product, addresses: Mapping[Buffer, Value]) -> None:
         """Write the calls that compute a product; the status says if there is no memory."""

@@ -36,6 +36,8 @@ from gradtape.core.scalar import Scalar, constant, where
 # Work below this is not worth another thread, in nanoseconds.
 _PART = 8_000
 _MOST_PARTS = 64
+# A guess at the steps of a loop with a condition that is inside of others.
+_FEW_STEPS = 10
 # The rough cost of a byte of memory traffic and of an instruction on one lane, in nanoseconds.
 _BYTE, _LANE = 0.04, 0.3
 # Multiplications and additions of a matrix product in a nanosecond.
@@ -92,7 +94,8 @@ def nanoseconds(step: Step) -> float:
         return step.flops / _LIBRARY_FLOPS + step.matrices * len(step.calls) * _ROUTINE
     instructions = cost_of(step.expressions)
     if isinstance(step, ElementProgram):
-        return instructions * _LANE * (UNKNOWN_STEPS if step.endless else step.longest)
+        steps = max(UNKNOWN_STEPS, _FEW_STEPS * step.longest) if step.endless else step.longest
+        return instructions * _LANE * steps
     size = sum(buffer.nbytes for buffer in step.buffers if buffer.kind != "scratch")
     return step.points * (instructions + 1) * _LANE / 8 + size * _BYTE
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.batching import batch_in_place
 from gradtape.core.lowering import Elements, Pointwise, Relabel
 from gradtape.core.op import EVERY, Op, infer_like
 from gradtape.core.settle import Settling
@@ -35,7 +36,14 @@ def _element(index: Any, x: Any) -> Any:
     return x.watch(x(*index))
 
 
-_WATCHED = Op("watched", _evaluate, infer_like, kind="elementwise", lower=Elements(_element))
+_WATCHED = Op(
+    "watched",
+    _evaluate,
+    infer_like,
+    batch=batch_in_place,
+    kind="elementwise",
+    lower=Elements(_element),
+)
 
 
 def hopeful(graph: Graph) -> Graph:

@@ -226,13 +226,18 @@ class _Loop:
         if not wanted:
             return
         inputs = [value for value, _ in self._consts]
-        alone = replaced(dead(Graph(self._body.name, inputs, self._body.nodes, wanted)), {})
+        alone = replaced(self._pure(inputs, wanted), {})
         outs = inline(
             self._rewriter, alone, [operand for _, operand in self._consts], self._node.line
         )
         new = [Value(value.aval) for value in wanted]
         self._consts += list(zip(new, outs, strict=True))
         self._replace(dict(zip(wanted, new, strict=True)))
+
+    def _pure(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
+        """The nodes that outputs need; those with effects stay in the loop."""
+        nodes = [node for node in self._body.nodes if node.op.effect is None]
+        return dead(Graph(self._body.name, inputs, nodes, outputs))
 
     # ---- products before the loop ----------------------------------------------------------
 
@@ -256,7 +261,7 @@ class _Loop:
             return
         given = [*self._consts, *self._xs]
         inputs = [value for value, _ in given]
-        alone = dead(Graph(self._body.name, inputs, self._body.nodes, wanted))
+        alone = self._pure(inputs, wanted)
         axes: list[int | None] = [None] * len(self._consts) + [0] * len(self._xs)
         graph, constants = batched(
             replaced(alone, {}), axes, self._scan.length, [True] * len(wanted)

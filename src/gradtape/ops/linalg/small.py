@@ -208,10 +208,13 @@ def solve_triangular(site: Site, a: Matrix, b: Matrix, lower: bool, unit_diagona
 
 # ---- equations ----------------------------------------------------------------------------------
 
+# What `solve` assumes of matrices whose factors are kept, also of a stack: nothing.
+FACTORED = "factored"
+
 
 def solve(site: Site, a: Matrix, b: Matrix, assume: str) -> tuple[Matrix, Matrix, Matrix]:
     """A⁻¹·B, and the factors and pivots that the op keeps: of Aᵀ, or none of a stack."""
-    stack = len(site.avals[0].shape) > 2
+    stack = len(site.avals[0].shape) > 2 and assume != FACTORED
     if assume == "pos":
         message = said("solve", site.avals[:1], "Matrix is not positive definite", DEFINITE)
         factor = _cholesky(site, _transposed(a), message)

@@ -12,6 +12,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import added, general
+from gradtape.core.finite import is_traced
 from gradtape.core.lowering import Matrices
 from gradtape.core.op import Op
 from gradtape.errors import UnsupportedError
@@ -50,7 +51,7 @@ _SMALL = 24
 
 def _kept(shape: tuple[Any, ...], assume: str) -> bool:
     """Whether the factors of such matrices are kept."""
-    return len(shape) == 2 or shape[-1] >= _SMALL or assume == "pos"
+    return len(shape) == 2 or shape[-1] >= _SMALL or assume in ("pos", small.FACTORED)
 
 
 def _factor(a: Any, assume: str) -> tuple[Any, Any]:
@@ -212,6 +213,9 @@ def _solve_batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[
         columns, shape = _side_by_side(b, axis2)
         out, factors, pivots = call(op, (a, columns), params)
         return (reshape(out, shape), factors, pivots), (2, None, None)
+    if len(a.shape) == 3 and axis is not None and any(map(is_traced, args)):
+        # A graph of one matrix has kept its factors: it is in the shapes around this op.
+        params = {"assume": params["assume"] if params["assume"] == "pos" else small.FACTORED}
     out, axes = batch_stacks(op, axes, args, params)
     return out, axes if axis is not None else (0, None, None)
 

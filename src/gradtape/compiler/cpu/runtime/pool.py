@@ -4,8 +4,9 @@ Generated code calls `void gt_parallel(ptr body, ptr context, i64 chunks)`, whic
 `body(context, chunk)` for every chunk once, on up to `get_num_threads()` threads with the caller
 among them, and returns when all are done. It wakes sleeping threads if the job, or several that
 follow each other closely, turn out to be long enough for that; `gt_parallel_long`, for jobs known
-to take long, wakes them at once. `pool_native` says how. Callers from several Python threads,
-calls from inside a body and child processes after a fork are all fine; a body that forks is not.
+to take long, wakes them at once; `gt_parallel_endless`, for jobs that may not end, looks for
+signals while it waits. `pool_native` says how. Callers from several Python threads, calls from
+inside a body and child processes after a fork are all fine; a body that forks is not.
 
 Where the system has no futexes (anything other than 64-bit Linux), and where the pool is switched
 off, every job runs in its caller's thread.
@@ -99,7 +100,8 @@ def parallel_address() -> int:
 def imports() -> dict[str, int]:
     """The symbols that generated code may refer to, for `Library(imports=…)`."""
     library = _pool.ready()
-    return {name: library.address(name) for name in ("gt_parallel", "gt_parallel_long")}
+    names = ("gt_parallel", "gt_parallel_long", "gt_parallel_endless")
+    return {name: library.address(name) for name in names}
 
 
 def set_num_threads(threads: int) -> None:

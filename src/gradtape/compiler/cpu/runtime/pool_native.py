@@ -10,6 +10,10 @@ sleeps, or was never started, delays no one.
 Idle workers spin for a while, then sleep on a word of their own (a futex). A thread that finds more
 chunks than awake workers wakes two, and these wake others: a call pays for two wake-ups at most.
 
+A job whose chunks may never end (`gt_parallel_endless`) has a function that looks for signals. The
+chunks call it now and then, and so does the caller while it waits for the others: signal handlers
+run in its thread only.
+
 Only one job runs at a time. A caller that finds the pool busy (another thread's job, or a call from
 inside a chunk) runs its chunks itself, one after the other.
 """
@@ -20,6 +24,7 @@ import platform
 import sys
 
 from gradtape.compiler.cpu.llvm.native_source import NativeSource
+from gradtape.compiler.cpu.runtime.entry_tables import INTERRUPTED_STATUS
 
 # The number of the futex call on the systems that we know; `long` has 64 bits on all of them.
 _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
@@ -33,8 +38,11 @@ _PAUSE = {
 MAX_THREADS = 1024
 STACK_BYTES = 4 * 2**20  # the stack of a worker, whatever the system's default
 SPIN_NANOSECONDS = 50_000
+LOOK_NANOSECONDS = 50_000_000  # between two looks for signals
 WAKE_NANOSECONDS = 20_000  # about the time after which waking a worker has paid off
-EXPORTS = ("gt_parallel", "gt_parallel_long", "gt_pool_threads", "gt_pool_reset")
+EXPORTS = (
+    "gt_parallel", "gt_parallel_long", "gt_parallel_endless", "gt_pool_threads", "gt_pool_reset",
+)  # fmt: skip
 
 
 def source(*, threads: bool = True) -> NativeSource:
@@ -53,6 +61,8 @@ def source(*, threads: bool = True) -> NativeSource:
         "SPIN": SPIN_NANOSECONDS,
         "PRICE": WAKE_NANOSECONDS,
         "STACK": STACK_BYTES,
+        "LOOK": LOOK_NANOSECONDS,
+        "INTERRUPTED": INTERRUPTED_STATUS,
         # What a claim adds to the word: it takes the lowest chunk, or the highest.
         "LOWEST": 1 << 16,
         "HIGHEST": -1,
@@ -96,6 +106,9 @@ def gt_parallel(run: ptr, argument: ptr, chunks: i64):
 def gt_parallel_long(run: ptr, argument: ptr, chunks: i64):
     serial(run, argument, chunks)
 
+def gt_parallel_endless(run: ptr, argument: ptr, chunks: i64, poll: ptr, status: ptr):
+    serial(run, argument, chunks)
+
 def gt_pool_threads(threads: i64):
     return
 
@@ -123,6 +136,12 @@ def now() -> i64:
 
 def sleep_on(place: ptr, value: i32):
     syscall(FUTEX, place, 128, value, null)
+
+def sleep_briefly(place: ptr, value: i32):
+    time = stack(16)
+    i64[time] = 0
+    i64[time, 1] = LOOK
+    syscall(FUTEX, place, 128, value, time)
 
 def wake_from(place: ptr):
     syscall(FUTEX, place, 129, 1)
@@ -286,18 +305,23 @@ def take_and_weigh() -> i32:
 """
 
 _JOB = """
-def sleep_until_over():
+def sleep_until_over(endless: i1, poll: ptr, status: ptr):
     while True:
         seen = acquire.i32[pending]
         if seen == 0 or seen == SLEEPS:
             return
         flagged = seen | SLEEPS
         if acq_rel.swap(pending, seen, flagged):
-            sleep_on(pending, flagged)
+            if endless:
+                sleep_briefly(pending, flagged)
+                if call(i32, poll, status) != 0:
+                    monotonic.i64[status] = INTERRUPTED
+            else:
+                sleep_on(pending, flagged)
 
 # Waiting, the caller first spins, then offers its core (the worker it waits for may be queued
 # behind it), then sleeps.
-def await_others():
+def await_others(endless: i1, poll: ptr, status: ptr):
     until = now() + SPIN
     turns = 0
     while acquire.i32[pending] != 0:
@@ -306,14 +330,15 @@ def await_others():
         if turns & 127 == 0:
             sched_yield()
             if now() > until:
-                sleep_until_over()
+                sleep_until_over(endless, poll, status)
                 return
 
 def next_generation() -> i64:
     return (monotonic.i64[word] >> 32) + 1 << 32
 
 # One job of at most 65535 chunks, by the owner of `busy`.
-def run_job(run: ptr, argument: ptr, first: i64, chunks: i64, long: i1):
+def run_job(run: ptr, argument: ptr, first: i64, chunks: i64, long: i1, endless: i1, poll: ptr,
+            status: ptr):
     monotonic.ptr[body] = run
     monotonic.ptr[context] = argument
     monotonic.i64[base] = first
@@ -328,11 +353,11 @@ def run_job(run: ptr, argument: ptr, first: i64, chunks: i64, long: i1):
             summon(chunks - 1)
         mine = take_all(LOWEST)
     if mine != count and acq_rel.sub(pending, mine) != mine:
-        await_others()
+        await_others(endless, poll, status)
 """
 
 _PARALLEL = """
-def parallel(run: ptr, argument: ptr, chunks: i64, long: i1):
+def parallel(run: ptr, argument: ptr, chunks: i64, long: i1, endless: i1, poll: ptr, status: ptr):
     threads = monotonic.i32[limit]
     if (threads <= 1 or chunks <= 1 or monotonic.i32[busy] != 0
             or not acquire.swap(busy, i32(0), i32(1))):
@@ -343,15 +368,18 @@ def parallel(run: ptr, argument: ptr, chunks: i64, long: i1):
         done = 0
         while done < chunks:
             count = smin(chunks - done, 65535)
-            run_job(run, argument, done, count, long)
+            run_job(run, argument, done, count, long, endless, poll, status)
             done += count
         release.i32[busy] = 0
 
 def gt_parallel(run: ptr, argument: ptr, chunks: i64):
-    parallel(run, argument, chunks, False)
+    parallel(run, argument, chunks, False, False, null, null)
 
 def gt_parallel_long(run: ptr, argument: ptr, chunks: i64):
-    parallel(run, argument, chunks, True)
+    parallel(run, argument, chunks, True, False, null, null)
+
+def gt_parallel_endless(run: ptr, argument: ptr, chunks: i64, poll: ptr, status: ptr):
+    parallel(run, argument, chunks, False, True, poll, status)
 
 def gt_pool_threads(threads: i64):
     seq_cst.i32[limit] = i32(threads)
