@@ -121,3 +121,88 @@ def test_a_switch_in_a_loop_without_native_code():
         return gt.fori_loop(0, 4, body, x)
 
     assert gt.jit(program)(1.5) == program(1.5)
+
+
+# ---- bounds and counters ------------------------------------------------------------------------
+
+
+def total(lower, upper):
+    return gt.fori_loop(lower, upper, lambda i, s: s + i * 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [(np.int8(0), 300), (np.uint8(0), np.int64(300)), (0, np.int16(300)), (np.int8(-3), 300)],
+)
+def test_counting_does_not_overflow_in_the_dtype_of_a_bound(lower, upper):
+    want = float(sum(range(int(lower), int(upper))))
+    assert total(lower, upper) == want
+    assert gt.jit(total)(lower, upper) == want
+    assert gt.jit(lambda n: total(lower, n))(upper) == want
+    assert gt.jit(lambda n: total(n, upper))(lower) == want
+
+
+def test_a_loop_of_no_steps_in_eager_code_does_not_call_its_function():
+    table = np.arange(3.0)
+
+    def program(n, start):
+        return gt.fori_loop(0, n, lambda i, s: s + table[i], start)
+
+    assert [program(n, 1.0) for n in range(3)] == [1.0, 1.0, 2.0]
+    with pytest.raises(gt.errors.DTypeError, match="expected arrays"):
+        program(0, "text")
+
+
+def powers(x, count):
+    def step(state):
+        return state[0] * x + state[1], state[1] + 1
+
+    return gt.while_loop(lambda state: state[1] < count, step, (x, 0))[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_batches_of_loops_with_a_counter_keep_their_dtype(dtype):
+    x, counts = np.array([1.0, 2.0, 0.5], dtype), np.array([3, 4, 0])
+    values = np.array([powers(a, n) for a, n in zip(x, counts, strict=True)])
+    slopes = np.array([gt.grad(powers)(a, n) for a, n in zip(x, counts, strict=True)])
+    for function, want in ((powers, values), (gt.grad(powers), slopes)):
+        for batched in (
+            gt.vmap(function),
+            gt.jit(gt.vmap(function)),
+            gt.vmap(gt.jit(function)),
+        ):
+            got = batched(x, counts)
+            assert got.dtype == dtype
+            np.testing.assert_allclose(got, want, rtol=1e-3 if dtype == np.float16 else 1e-6)
+
+
+def test_elements_that_have_stopped_stay_as_they_are():
+    def collatz(n):
+        def step(state):
+            n, steps = state
+            return np.where(n % 2 == 0, n // 2, 3 * n + 1), steps + 1
+
+        # Taken with the counter of the others, the condition would hold again.
+        return gt.while_loop(lambda s: (s[0] != 1) & (s[1] % 10 != 9), step, (n, 0))
+
+    numbers = np.array([6, 1, 7, 27, 2])
+    want = np.array([collatz(n) for n in numbers])
+    for batched in (gt.vmap(collatz), gt.jit(gt.vmap(collatz)), gt.vmap(gt.jit(collatz))):
+        np.testing.assert_array_equal(np.stack(batched(numbers), axis=1), want)
+
+
+def test_loops_in_batched_loops_keep_their_dtypes():
+    def program(x, count):
+        def step(state):
+            inner = gt.fori_loop(0, 2, lambda i, s: s * 0.5 + i, state[0] * state[1])
+            return gt.cond(inner[0] > 1, lambda: inner - 1, lambda: inner), state[1] + 1
+
+        return gt.while_loop(lambda state: state[1] < count, step, (x, 1))[0]
+
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
+    counts = np.array([1, 3, 5])
+    want = np.stack([program(a, n) for a, n in zip(x, counts, strict=True)])
+    for batched in (gt.vmap(program), gt.jit(gt.vmap(program)), gt.vmap(gt.jit(program))):
+        got = batched(x, counts)
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, want, rtol=1e-5)

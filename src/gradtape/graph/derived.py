@@ -176,7 +176,8 @@ def batched(
             for value, axis in zip(values, axes, strict=True)
         ]
         try:
-            outs = replay(graph, given)
+            # A Python number that differs within the batch is an array, and would change dtypes.
+            outs = replay(graph, given, as_noted=True)
             return tuple(
                 level.unbatch(out, 0) if has_axis else level.split(out)[0]
                 for out, has_axis in zip(outs, out_batched, strict=True)
