@@ -239,15 +239,9 @@ def while_loop(
     """
     cond_fun, body_fun = as_function(cond_fun, "while_loop"), as_function(body_fun, "while_loop")
     save = _checked_save("while_loop", save)
-    if save == "all" and not _is_traced(tree.flatten(init)[0]):
-        return _while_in_python(cond_fun, body_fun, init)
-    return _while_as_op(cond_fun, body_fun, init, save)
-
-
-def _while_as_op(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any, save: Save
-) -> Any:
     leaves, structure = tree.flatten(init)
+    if save == "all" and not _is_traced(leaves):
+        return _while_in_python(cond_fun, body_fun, init)
     leaves = [adopted(leaf) for leaf in leaves]
     state = State("while_loop", leaves, structure)
 
@@ -286,33 +280,37 @@ def _while_in_python(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], state: Any
 ) -> Any:
     watch = Watch("while_loop", state)
+    # Of a batch, the elements that go on, and the state with those that have stopped.
+    alive, chosen = None, state
     while True:
         go_on = cond_fun(state)
         if not isinstance(go_on, bool | np.bool_):
             leaves, structure = tree.flatten(go_on)
             _check_condition("while_loop", structure, [_leaf_aval("while_loop", x) for x in leaves])
-        if isinstance(go_on, Tensor) and _is_batched(go_on):
-            if not np.any(_innermost(go_on)):
-                return state
-            if any(type(leaf) in (int, float) for leaf in tree.flatten(state)[0]):
-                # Steps would make arrays of Python numbers, whose dtypes count: the op knows those
-                # that one element by itself has.
-                return _while_as_op(cond_fun, body_fun, state, "all")
-            new = watch.checked(body_fun(state))
-            state = _chosen(go_on, new, state)
+        if alive is not None or (isinstance(go_on, Tensor) and _is_batched(go_on)):
+            alive = go_on if alive is None else alive & go_on
+            if not np.any(_innermost(alive)):
+                return chosen
+            state, chosen = _chosen(alive, watch.checked(body_fun(state)), chosen)
         elif _innermost(go_on):
-            state = watch.checked(body_fun(state))
+            state = chosen = watch.checked(body_fun(state))
         else:
             return state
 
 
-def _chosen(condition: Any, new: Any, old: Any) -> Any:
-    """Containers of which each element of a batch takes its own part."""
+def _chosen(alive: Any, new: Any, old: Any) -> tuple[Any, Any]:
+    """The state for the next step of a batch, and the one that elements which have stopped keep.
+
+    They differ in values that all elements have in common, such as counters. Those stay as they
+    are for the next step, so that Python numbers remain Python numbers.
+    """
     leaves, structure = tree.flatten(new)
-    others = tree.flatten(old)[0]
-    return tree.unflatten(
-        structure, [where(condition, x, y) for x, y in zip(leaves, others, strict=True)]
-    )
+    kept = [where(alive, x, y) for x, y in zip(leaves, tree.flatten(old)[0], strict=True)]
+    going = [
+        y if isinstance(x, Tensor) and _is_batched(x) else x
+        for x, y in zip(leaves, kept, strict=True)
+    ]
+    return tree.unflatten(structure, going), tree.unflatten(structure, kept)
 
 
 def _check_condition(name: str, structure: tree.Structure, avals: Sequence[Aval]) -> None:
@@ -362,6 +360,8 @@ def fori_loop(
         if aval_of(bound).dtype.kind not in "iu":
             raise DTypeError(f"fori_loop: got {what}={bound!r}, expected an integer")
     if _is_unknown(lower) or _is_unknown(upper):
+        # Counting in a small dtype would overflow before an upper bound of a larger one.
+        lower, upper = _bound(lower), _bound(upper)
         state = while_loop(
             lambda s: s[0] < s[2],
             lambda s: (s[0] + 1, body_fun(s[0], s[1]), s[2]),
@@ -379,6 +379,13 @@ def fori_loop(
         save=save,
         counted=True,
     )[0]
+
+
+def _bound(value: Any) -> Any:
+    """A bound of a loop: a Python integer if it is known, and otherwise one of 64 bits."""
+    if not _is_unknown(value):
+        return int(_innermost(value))
+    return value if aval_of(value).weak else astype(value, np.int64)
 
 
 # ---- loops over arrays --------------------------------------------------------------------------
@@ -472,6 +479,9 @@ def _scanned(
     plain = save == "all" or length < 2
     if plain and length and not _is_traced([*leaves, *arrays]):
         return _scan_in_python(name, step, init, arrays, xs_structure, length, reverse)
+    if counted and not length and not _is_traced(leaves):
+        Watch(name, init)  # there are no results, so nothing has to be known of the function
+        return init, ()
     leaves, arrays = [adopted(leaf) for leaf in leaves], [adopted(array) for array in arrays]
     state = State(name, leaves, structure)
     elements = [Aval(aval_of(x).shape[1:], np.dtype(aval_of(x).dtype)) for x in arrays]

@@ -21,7 +21,6 @@ from gradtape.graph.ir import Graph, Operand, Value, replaced
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.run import replay
 from gradtape.graph.trace import operand_of, trace
-from gradtape.ops.cast import astype
 
 
 class Derived(NamedTuple):
@@ -177,15 +176,11 @@ def batched(
             for value, axis in zip(values, axes, strict=True)
         ]
         try:
-            outs = replay(graph, given)
-            made = [
+            # A Python number that differs within the batch is an array, and would change dtypes.
+            outs = replay(graph, given, as_noted=True)
+            return tuple(
                 level.unbatch(out, 0) if has_axis else level.split(out)[0]
                 for out, has_axis in zip(outs, out_batched, strict=True)
-            ]
-            # A Python number that differs within the batch is an array there, whose dtype counts.
-            return tuple(
-                astype(out, own.dtype) if getattr(out, "dtype", own.dtype) != own.dtype else out
-                for out, own in zip(made, graph.outputs, strict=True)
             )
         finally:
             level.active = False

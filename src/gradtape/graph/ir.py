@@ -110,6 +110,13 @@ class Node:
         """Its outputs, each with its part of what the op returned."""
         return zip(self.outputs, results if self.op.outputs != 1 else (results,), strict=True)
 
+    def has_effect(self) -> bool:
+        """Whether it does something besides computing results, by itself or in its graphs."""
+        if self.op.effect is not None:
+            return True
+        inside = self.graphs() if self.op.kind == "control" else ()
+        return any(node.has_effect() for graph in inside for node in graph.nodes)
+
     def graphs(self) -> list[Graph]:
         """The graphs inside it: in its parameters, also in containers, and that of its op."""
         found = [] if self.op.graph is None else [self.op.graph]

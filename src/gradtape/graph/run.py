@@ -16,10 +16,18 @@ from gradtape.core.evaluate import evaluate
 from gradtape.core.state import current
 from gradtape.core.tensor import Tensor
 from gradtape.graph.ir import Graph, Literal, Value, value_of
+from gradtape.ops.cast import astype
 
 
-def replay(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
-    """The outputs of a graph for values of its inputs, in order."""
+def replay(graph: Graph, inputs: Sequence[Any], *, as_noted: bool = False) -> list[Any]:
+    """The outputs of a graph for values of its inputs, in order.
+
+    Args:
+        graph: The graph.
+        inputs: The values of its inputs.
+        as_noted: Whether results are converted to the dtypes that the graph says they have, should
+            inputs that are no Python numbers here lead to others.
+    """
     # On arrays there is nothing to dispatch to.
     raw = not current().modes and not any(isinstance(value, Tensor) for value in inputs)
     run = evaluate if raw else call_rewritten
@@ -35,6 +43,8 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
         for value, result in zip(node.outputs, results, strict=True):
             # A result computed from Python numbers alone is a Python number.
             number = value.aval.weak and _is_number(result)
+            if as_noted and getattr(result, "dtype", value.dtype) != value.dtype:
+                result = astype(result, value.dtype)
             values[value] = result.item() if number else result
     return [value_of(output, values) for output in graph.outputs]
 

@@ -208,9 +208,9 @@ def out_of_range(index: Any, count: int) -> str:
     return f"switch: got index {index}, expected one from 0 to {count - 1}, for {count} branches"
 
 
-def _checked(_xp: Any, index: Any, count: int) -> Any:
+def _checked(xp: Any, index: Any, count: int) -> Any:
     wrong = (index < 0) | (index >= count)
-    if wrong.any():
+    if xp.any(wrong):  # a Python number has no methods of arrays
         first = index if not getattr(index, "shape", ()) else index[wrong][0]
         raise IndexingError(out_of_range(first, count))
     return index

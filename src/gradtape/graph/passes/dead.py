@@ -8,7 +8,8 @@ from gradtape.graph.ir import Graph, Node, Value
 def dead(graph: Graph) -> Graph:
     """The graph without nodes whose results are not used.
 
-    Ops with side effects stay; so do all inputs, as they are arguments.
+    Ops with side effects stay, and loops and branches around them; so do all inputs, as they are
+    arguments.
 
     >>> from gradtape.core.aval import aval_of
     >>> from gradtape.graph.trace import trace
@@ -22,7 +23,7 @@ def dead(graph: Graph) -> Graph:
     kept: list[Node] = []
     # From the last node to the first, so that all readers of a node's results are known.
     for node in reversed(graph.nodes):
-        if node.op.effect is not None or not read.isdisjoint(node.outputs):
+        if node.has_effect() or not read.isdisjoint(node.outputs):
             kept.append(node)
             read.update(operand for operand in node.operands if isinstance(operand, Value))
     return Graph(graph.name, graph.inputs, kept[::-1], graph.outputs)

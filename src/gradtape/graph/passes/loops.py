@@ -194,7 +194,7 @@ class _Loop:
         """The values of the body that outputs depend on."""
         read = set(outputs)
         for node in reversed(self._body.nodes):
-            if node.op.effect is not None or not read.isdisjoint(node.outputs):
+            if node.has_effect() or not read.isdisjoint(node.outputs):
                 read.update(node.operands)
         return read
 
@@ -226,18 +226,13 @@ class _Loop:
         if not wanted:
             return
         inputs = [value for value, _ in self._consts]
-        alone = replaced(self._pure(inputs, wanted), {})
+        alone = self._alone(inputs, wanted)
         outs = inline(
             self._rewriter, alone, [operand for _, operand in self._consts], self._node.line
         )
         new = [Value(value.aval) for value in wanted]
         self._consts += list(zip(new, outs, strict=True))
         self._replace(dict(zip(wanted, new, strict=True)))
-
-    def _pure(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
-        """The nodes that outputs need; those with effects stay in the loop."""
-        nodes = [node for node in self._body.nodes if node.op.effect is None]
-        return dead(Graph(self._body.name, inputs, nodes, outputs))
 
     # ---- products before the loop ----------------------------------------------------------
 
@@ -261,10 +256,9 @@ class _Loop:
             return
         given = [*self._consts, *self._xs]
         inputs = [value for value, _ in given]
-        alone = self._pure(inputs, wanted)
         axes: list[int | None] = [None] * len(self._consts) + [0] * len(self._xs)
         graph, constants = batched(
-            replaced(alone, {}), axes, self._scan.length, [True] * len(wanted)
+            self._alone(inputs, wanted), axes, self._scan.length, [True] * len(wanted)
         )
         if constants:
             return  # arrays that a rule made: leave them where they are
@@ -272,6 +266,13 @@ class _Loop:
         new = [Value(value.aval) for value in wanted]
         self._xs += list(zip(new, outs, strict=True))
         self._replace(dict(zip(wanted, new, strict=True)))
+
+    def _alone(self, inputs: Sequence[Value], outputs: Sequence[Operand]) -> Graph:
+        """The part of the body that computes some of its values from others; it has no effect."""
+        given = set(inputs)
+        nodes = [node for node in self._body.nodes if given.isdisjoint(node.outputs)]
+        pure = [node for node in nodes if not node.has_effect()]
+        return replaced(dead(Graph(self._body.name, inputs, pure, outputs)), {})
 
     def _replace(self, inside: dict[Operand, Value]) -> None:
         """Read inputs of the body instead of results of its nodes."""
@@ -376,11 +377,9 @@ class _Loop:
         made = []
         for inside, out, factor in found:
             inputs = [*(value for value, _ in self._consts), factor]
-            body = self._body
-            nodes = [node for node in body.nodes if factor not in node.outputs]
-            alone = dead(Graph(body.name, inputs, nodes, [inside]))
+            alone = self._alone(inputs, [inside])
             operands = [operand for _, operand in self._consts]
-            made.append(_Product(out, replaced(alone, {}), operands, self._array(factor)))
+            made.append(_Product(out, alone, operands, self._array(factor)))
         return made
 
     def _multiplied(self, product: _Product) -> Operand:
@@ -419,7 +418,7 @@ class _Loop:
             *(operand for _, operand in xs),
         ]
         results = [*(carry.last for carry in self._carries), *(out for _, out in self._ys)]
-        if not results:
+        if not results and not any(node.has_effect() for node in nodes):
             return
         params = scan._asdict()
         node = Node(scan_op, operands, params, scan_op.infer(**params), self._node.line)

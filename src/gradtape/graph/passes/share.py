@@ -21,7 +21,7 @@ def share(graph: Graph) -> Graph:
         numbers[rewriter[value]] = len(numbers)  # type: ignore[index]
     known: dict[Any, Node] = {}
     for node in graph.nodes:
-        key = None if node.op.effect is not None else _key(node, rewriter.operands(node), numbers)
+        key = None if node.has_effect() else _key(node, rewriter.operands(node), numbers)
         first = known.get(key)
         if first is None:
             new = rewriter.copy(node)
