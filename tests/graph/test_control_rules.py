@@ -240,6 +240,9 @@ def test_policies_of_long_loops_with_a_condition(save):
 ENDLESS = {
     "registers": "gt.jit(lambda x: gt.while_loop(lambda s: s > 0, lambda s: s + 1e-9, x))(1.0)",
     "arrays": "gt.jit(lambda x: gt.while_loop(lambda s: s[0] > 0, np.sin, x))(np.ones(500))",
+    "counted": "gt.jit(lambda x: gt.fori_loop(0, 10**12, lambda i, s: np.sin(s), x))(1.0)",
+    "nested": "gt.jit(lambda x: gt.fori_loop(0, 10**6, lambda i, s: gt.fori_loop(0, 10**6, "
+    "lambda k, s: np.sin(s) + k, s), x))(1.0)",
     "eager": "gt.while_loop(lambda s: s > 0, lambda s: s + 1e-9, 1.0)",
 }
 

@@ -206,7 +206,7 @@ class ElementProgram:
     @property
     def longest(self) -> int:
         """The number of steps of its longest loop of known length, with those around it."""
-        return max(1, _steps(self.statements))
+        return longest_steps(self.statements)
 
     @property
     def outer(self) -> tuple[Axis, ...]:
@@ -216,13 +216,13 @@ class ElementProgram:
     inner: tuple[Axis, ...] = ()
 
 
-def _steps(statements: Sequence[Statement]) -> int:
-    inside = [
-        (each.axis.size if isinstance(each, For) else 1)
-        * max(1, *(_steps(block.statements) for block in blocks_of(each)), 1)
-        for each in statements
-    ]
-    return max(inside, default=1)
+def longest_steps(statements: Sequence[Statement]) -> int:
+    """The number of steps of the longest loop of known length, with those around it; at least 1."""
+    steps = 1
+    for each in statements:
+        inside = max((longest_steps(block.statements) for block in blocks_of(each)), default=1)
+        steps = max(steps, inside * each.axis.size if isinstance(each, For) else inside)
+    return steps
 
 
 def within(statements: Sequence[Statement]) -> Iterator[Statement]:

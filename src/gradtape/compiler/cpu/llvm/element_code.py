@@ -27,6 +27,7 @@ from gradtape.compiler.element_program import (
     Statement,
     WhileHolds,
     expressions_of,
+    longest_steps,
     within,
 )
 from gradtape.compiler.kernel import Store, walk
@@ -154,6 +155,9 @@ class ElementCode(Values):
                 self._bind(each.variable, value)
             self._run(statement.body.statements)
             state[:] = [self._value(each.next) for each in statement.carried]
+            inside = longest_steps(statement.body.statements)
+            if axis.size * inside >= _STEPS_BETWEEN_LOOKS:
+                self._look(counter, inside)
             self._scopes.pop()
             del self._index[axis]
         for each, value in zip(statement.carried, state, strict=True):
@@ -227,10 +231,16 @@ class ElementCode(Values):
         self._steps = number
         return state
 
-    def _look(self, number: Value) -> None:
-        """Every now and then, look whether a signal has come, and stop then."""
+    def _look(self, number: Value, inside: int = 1) -> None:
+        """Every now and then, look whether a signal has come, and stop then.
+
+        Args:
+            number: The number of the step.
+            inside: The number of steps that loops in it take.
+        """
         b = self._b
-        due = b.icmp("eq", b.and_(number, _STEPS_BETWEEN_LOOKS - 1), _STEPS_BETWEEN_LOOKS - 1)
+        mask = (1 << max(0, _STEPS_BETWEEN_LOOKS.bit_length() - inside.bit_length())) - 1
+        due = b.icmp("eq", b.and_(number, mask), mask)
         look, go_on, stop = map(b.new_block, ("look", "go", "stop"))
         b.emit(f"br {due}, label %{look}, label %{go_on}")
         b.start(look)
