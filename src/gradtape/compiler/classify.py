@@ -26,7 +26,9 @@ from gradtape.graph.ir import Literal, Node, Operand
 
 # Rough costs of one element in instructions; those not listed are one instruction.
 _COSTS = {"divide": 4, "sqrt": 4, "floor_divide": 20, "remainder": 20, "gather": 8}
-_FREE = frozenset({"constant", "axis", "load", "argument", "convert", "reduced", "running"})
+_FREE = frozenset(
+    {"constant", "axis", "load", "argument", "convert", "reduced", "running", "variable"}
+)
 _CHEAP = frozenset(
     {"add", "subtract", "multiply", "negative", "equal", "not_equal", "less", "less_equal"}
     | {"greater", "greater_equal", "and", "or", "xor", "select", "absolute", "copysign"}

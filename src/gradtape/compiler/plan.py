@@ -36,9 +36,9 @@ Step = Kernel | Product | LibraryCall | ElementProgram | ArrayLoop
 
 # Loops of arrays that have no more elements than this are done in registers, and others if that is
 # estimated to be faster. The numbers are from a few measured loops: a call of a kernel takes about
-# as long as 45 instructions on numbers, and one on a vector of eight as long as 1.5 of them.
+# as long as 30 instructions on numbers, and one on a vector of eight as long as 1.5 of them.
 _FEW_ELEMENTS = 2
-_CALL, _LANES, _VECTOR, _PREFERENCE = 45, 8, 1.5, 1.3
+_CALL, _LANES, _VECTOR = 30, 8, 1.5
 
 
 @dataclass(eq=False, repr=False)
@@ -200,7 +200,7 @@ def _loop(node: Node, buffers: dict[Value, Buffer], name: str) -> ElementProgram
         return loop
     steps = [step for plan in loop.plans for step in plan.steps]
     by_arrays = sum(_CALL + _cost(step) for step in steps)
-    return program if cost_of(program.expressions) < _PREFERENCE * by_arrays else loop
+    return program if cost_of(program.expressions) < by_arrays else loop
 
 
 def _cost(step: Step) -> float:
