@@ -78,6 +78,14 @@ class _Traced(Abstract):
         return level.append(broadcast_op, [Literal(value)], {"shape": shape})
 
 
+def _captured_aval(value: Any) -> Aval:
+    """The abstract value of something captured: a number of a trace around this one stays weak."""
+    inner = value.value if isinstance(value, Tensor) else None
+    if isinstance(inner, Abstract) and inner.weak:
+        return Aval((), np.dtype(inner.dtype), weak=True)
+    return aval_of(value)
+
+
 class TraceLevel(Level):
     """One trace in progress."""
 
@@ -134,7 +142,7 @@ class TraceLevel(Level):
         return value
 
     def _hidden(self, capture: Capture) -> Value:
-        value = Value(aval_of(capture.value))
+        value = Value(_captured_aval(capture.value))
         self.captures.append(capture)
         self.values.append(value)
         return value
