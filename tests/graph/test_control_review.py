@@ -266,3 +266,15 @@ def test_python_integers_used_in_a_branch_do_not_wrap_around():
     assert type(got) is int
     with pytest.raises(gt.errors.IntegerOverflowError, match="too large"):
         gt.jit(program)(2**62)
+
+
+def test_a_loop_of_known_numbers_is_compiled_like_others():
+    def program(x, steps):
+        return x * gt.fori_loop(0, steps, lambda i, s: s * 0.5 + i, 0.0)
+
+    # Run while it is traced, it would be nodes, or a number that the graph has as a constant.
+    graph = gt.jit(program, static_argnums=1).graph(2.0, 1000)
+    assert [node.op.name for node in graph.nodes] == ["scan", "multiply"]
+    assert gt.jit(program, static_argnums=1)(2.0, 1000) == program(2.0, 1000)
+    with pytest.raises(gt.errors.IntegerOverflowError, match="too large"):
+        gt.jit(lambda x: x + gt.fori_loop(0, 3, lambda _i, s: s * 2, 2**62))(1.0)

@@ -274,7 +274,7 @@ class _Tracing(Scope):
         """Make arrays and tensors from outside inputs before anything is done with them."""
         if any(isinstance(arg, Tensor) for arg in args):
             return proceed(op, tuple(self.adopt(arg) for arg in args), params)
-        if op.effect is not None:
+        if op.effect is not None or op.kind == "control":  # a loop may be long, or have effects
             return self._level.process(op, [self.adopt(arg) for arg in args], params)
         return proceed(op, args, params)  # arrays in, arrays out
 
