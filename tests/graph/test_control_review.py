@@ -206,3 +206,75 @@ def test_loops_in_batched_loops_keep_their_dtypes():
         got = batched(x, counts)
         assert got.dtype == np.float32
         np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+# ---- numbers from around a loop -----------------------------------------------------------------
+
+
+def captured_by_branch(x, v):
+    return gt.cond(x > 0, lambda: x * v, lambda: v)
+
+
+def captured_by_fori(x, v):
+    return gt.fori_loop(0, 3, lambda _i, s: s * x, v)
+
+
+def captured_by_while(x, v):
+    return gt.while_loop(lambda s: np.sum(s) < 9, lambda s: s * x, v)
+
+
+def captured_by_map(x, v):
+    return gt.map(lambda e: e * x, v)
+
+
+def captured_twice(x, v):
+    return gt.fori_loop(0, 2, lambda i, s: gt.cond(x > i, lambda: x * s, lambda: s + i), v)
+
+
+def captured_in_stretches(x, v):
+    return gt.fori_loop(0, 5, lambda _i, s: np.sin(s) * x, v, save="sqrt")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        captured_by_branch,
+        captured_by_fori,
+        captured_by_while,
+        captured_by_map,
+        captured_twice,
+        captured_in_stretches,
+    ],
+    ids=lambda program: program.__name__,
+)
+@pytest.mark.parametrize("size", [3, 400])
+def test_python_numbers_used_in_a_body_take_the_dtype_of_the_arrays(program, size):
+    v = np.linspace(0.5, 1.5, size, dtype=np.float32)
+    gradient = gt.grad(lambda v, x: np.sum(program(x, v)))
+    for function, args in ((program, (2.0, v)), (gradient, (v, 2.0))):
+        want, got = function(*args), gt.jit(function)(*args)
+        assert got.dtype == want.dtype == np.float32
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_python_integers_used_in_a_branch_do_not_wrap_around():
+    def program(n):
+        return gt.cond(n > 0, lambda: n * 8, lambda: n)
+
+    got = gt.jit(program)(3)
+    assert got == 24
+    assert type(got) is int
+    with pytest.raises(gt.errors.IntegerOverflowError, match="too large"):
+        gt.jit(program)(2**62)
+
+
+def test_a_loop_of_known_numbers_is_compiled_like_others():
+    def program(x, steps):
+        return x * gt.fori_loop(0, steps, lambda i, s: s * 0.5 + i, 0.0)
+
+    # Run while it is traced, it would be nodes, or a number that the graph has as a constant.
+    graph = gt.jit(program, static_argnums=1).graph(2.0, 1000)
+    assert [node.op.name for node in graph.nodes] == ["scan", "multiply"]
+    assert gt.jit(program, static_argnums=1)(2.0, 1000) == program(2.0, 1000)
+    with pytest.raises(gt.errors.IntegerOverflowError, match="too large"):
+        gt.jit(lambda x: x + gt.fori_loop(0, 3, lambda _i, s: s * 2, 2**62))(1.0)

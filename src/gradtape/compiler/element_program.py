@@ -63,7 +63,7 @@ from gradtape.graph.switch_op import switch_op
 from gradtape.graph.while_op import Save, While, WhilePull, while_op, while_pull_op
 
 # More instructions than this take LLVM too long; the loop is then run array by array.
-_MOST_INSTRUCTIONS = 12_000
+_MOST_INSTRUCTIONS = 6_000
 # The most elements of an array that are computed one by one.
 _MOST_ELEMENTS = 256
 # The most bytes of an array that a loop inside another goes through, or fills.
@@ -540,7 +540,7 @@ class _Builder:
         count = math.prod(out.shape)
         self.check_size(count)
         if isinstance(lowering, Pointwise | Elements | Relabel):
-            self.spend(count * max(cost(node).instructions, 1) / 2)
+            self.spend(count * max(cost(node).instructions, 1))
             made = [self._puller.computed(node, _point(index)) for index in np.ndindex(*out.shape)]
         elif isinstance(lowering, Reduction):
             made = self._reduced(node, lowering)

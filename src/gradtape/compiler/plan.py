@@ -36,8 +36,9 @@ Step = Kernel | Product | LibraryCall | ElementProgram | ArrayLoop
 
 # Loops of arrays that have no more elements than this are done in registers, and others if that is
 # estimated to be faster. The numbers are from a few measured loops: a call of a kernel takes about
-# as long as 30 instructions on numbers, and one on a vector of eight as long as 1.5 of them.
-_FEW_ELEMENTS = 2
+# as long as 30 instructions on numbers, and one on a vector of eight as long as 1.5 of them. For
+# loops with others inside there is no estimate.
+_FEW_ELEMENTS, _FEW_IN_NESTED = 2, 16
 _CALL, _LANES, _VECTOR = 30, 8, 1.5
 
 
@@ -193,10 +194,12 @@ def _loop(node: Node, buffers: dict[Value, Buffer], name: str) -> ElementProgram
     Numbers in registers cost no memory traffic and no calls; arrays are computed in vectors.
     """
     program = element_program(node, buffers, name) if config.uses("registers") else None
-    if program is not None and (program.nested or program.largest <= _FEW_ELEMENTS):
-        return program
+    if program is not None:
+        few = _FEW_IN_NESTED if program.nested else _FEW_ELEMENTS
+        if program.largest <= few:
+            return program
     loop = array_loop(node, buffers, name, plan_of)
-    if program is None:
+    if program is None or program.nested:
         return loop
     steps = [step for plan in loop.plans for step in plan.steps]
     by_arrays = sum(_CALL + _cost(step) for step in steps)

@@ -87,6 +87,14 @@ class _Traced(Abstract):
         return level.append(broadcast_op, [Literal(value)], {"shape": shape})
 
 
+def _captured_aval(value: Any) -> Aval:
+    """The abstract value of something captured: a number of a trace around this one stays weak."""
+    inner = value.value if isinstance(value, Tensor) else None
+    if isinstance(inner, Abstract) and inner.weak:
+        return Aval((), np.dtype(inner.dtype), weak=True)
+    return aval_of(value)
+
+
 class TraceLevel(Level):
     """One trace in progress."""
 
@@ -149,10 +157,7 @@ class TraceLevel(Level):
         return value
 
     def _hidden(self, capture: Capture) -> Value:
-        source = capture.value
-        # A number of a trace around this one may be a weak one, such as the counter of a loop.
-        traced = isinstance(source, Tensor) and isinstance(source.value, Abstract)
-        value = Value(aval_of(source.value if traced else source))
+        value = Value(_captured_aval(capture.value))
         self.captures.append(capture)
         self.values.append(value)
         return value
@@ -284,7 +289,7 @@ class _Tracing(Scope):
         """Make arrays and tensors from outside inputs before anything is done with them."""
         if any(isinstance(arg, Tensor) for arg in args):
             return proceed(op, tuple(self.adopt(arg) for arg in args), params)
-        if op.effect is not None:
+        if op.effect is not None or op.kind == "control":  # a loop may be long, or have effects
             return self._level.process(op, [self.adopt(arg) for arg in args], params)
         return proceed(op, args, params)  # arrays in, arrays out
 
