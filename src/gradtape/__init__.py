@@ -333,12 +333,11 @@ if TYPE_CHECKING:
     from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
     from gradtape.graph.associative import associative_scan as associative_scan
-    from gradtape.graph.control import (
-        cond as cond,
+    from gradtape.graph.branches import cond as cond, switch as switch
+    from gradtape.graph.loops import (
         fori_loop as fori_loop,
         map as map,
         scan as scan,
-        switch as switch,
         while_loop as while_loop,
     )
     from gradtape.io.tensor_files import (
@@ -394,7 +393,8 @@ _LAZY = {
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
     "graph.associative": "associative_scan",
-    "graph.control": "cond fori_loop map scan switch while_loop",
+    "graph.branches": "cond switch",
+    "graph.loops": "fori_loop map scan while_loop",
     "io.tensor_files": "load load_metadata save",
     "lazy.run": "run",
     "lazy.variables": "VariableEnvironment",
