@@ -69,8 +69,10 @@ def split(subscripts: str) -> tuple[str, str, str]:
     return x, y, out
 
 
-def _evaluate(_xp: Any, x: Any, y: Any, subscripts: str) -> Any:
+def _evaluate(xp: Any, x: Any, y: Any, subscripts: str) -> Any:
     pair = _pair(subscripts)
+    # One of them may be a Python number, such as the counter of a loop.
+    x, y = xp.asarray(x), xp.asarray(y)
     if pair.swap:
         x, y = y, x
     batch, own, summed, _ = pair.counts
