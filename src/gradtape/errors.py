@@ -14,7 +14,8 @@ import numpy as np
 
 def a_type(value: object) -> str:
     """The name of the type of a value with its article, for messages: "a float", "an int"."""
-    name = type(value).__name__
+    # Tensors are of several classes inside, whose names tell users nothing.
+    name = getattr(type(value), "_name_in_messages", type(value).__name__)
     return f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
 
 

@@ -169,6 +169,10 @@ MODULE_EXEMPT: dict[str, str] = {
     ),
     **dict.fromkeys(("hessian_vector_product", "linearize", "make_jvp", "make_vjp"), _A_TRANSFORM),
     **dict.fromkeys(("map_fn", "switch_case"), _A_TRANSFORM),
+    **dict.fromkeys(
+        ("io_callback", "numpy_function", "py_function", "pure_callback"), _A_TRANSFORM
+    ),
+    "placeholder": _A_TEXT,
     **dict.fromkeys(("checkpoint", "ravel_pytree", "remat", "scatter"), _A_TEXT),
     **dict.fromkeys(("multinomial", "rand_like", "randn_like", "randperm"), _RANDOM),
 }

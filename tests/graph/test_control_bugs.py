@@ -119,3 +119,43 @@ def test_a_counter_that_is_kept_for_the_backward_pass_stays_a_weak_integer():
     got = gt.jit(gt.grad(function), debug=True)(F32(0.5))  # runs the op itself, too
     assert got.dtype == want.dtype == F32
     np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda number, s: s + np.reshape(number, (1,)),
+        lambda number, s: s + np.transpose(number),
+        lambda number, s: s + np.mean(number),
+        lambda number, s: s + np.var(number),
+        lambda number, s: s + np.median(number),
+        lambda number, s: s + gt.logsumexp(number),
+        lambda number, s: s + np.einsum(",->", number, number),
+        lambda number, s: s + np.einsum(",i->i", number, s),
+    ],
+    ids=["reshape", "transpose", "mean", "var", "median", "logsumexp", "numbers", "mixed"],
+)
+@pytest.mark.parametrize("factor", [1, 2.0])
+def test_ops_of_the_counter_alone_run_step_by_step(function, factor):
+    def loop(s, save="all"):
+        return gt.fori_loop(0, 3, lambda i, s: function(i * factor, s) * 1.0, s, save=save)
+
+    s = np.array([1.0, 2.0, 3.0])
+    want = loop(s)
+    np.testing.assert_allclose(gt.jit(loop)(s), want)
+    np.testing.assert_allclose(loop(s, "sqrt"), want)
+    np.testing.assert_allclose(gt.graph.make_graph(loop)(s)(s)[0], want)
+    slope = gt.grad(lambda s: np.sum(loop(s)))(s)
+    np.testing.assert_allclose(gt.grad(lambda s: np.sum(loop(s, "sqrt")))(s), slope)
+
+
+@pytest.mark.parametrize("save", ["all", "sqrt"])
+def test_numbers_of_the_counter_are_written_into_the_state(save):
+    def body(i, s):
+        s = np.sort(s)
+        s[i] = i * 2.0
+        return s
+
+    np.testing.assert_array_equal(gt.fori_loop(0, 3, body, np.zeros(3), save=save), [0.0, 0.0, 4.0])
+    loop = gt.jit(lambda s: gt.fori_loop(0, 3, body, s, save=save))
+    np.testing.assert_array_equal(loop(np.zeros(3)), [0.0, 0.0, 4.0])

@@ -297,3 +297,13 @@ def test_other_threads_run_while_a_loop_runs():
         thread.join()
     # It counts about a thousand times a second, if it is let.
     assert len(counts) - before > 20 * spent
+
+
+def test_what_scan_goes_through_says_what_to_use_instead():
+    def add(state, x):
+        return state + x, state
+
+    with pytest.raises(gt.errors.ShapeError, match=r"use np\.array of a list of numbers"):
+        gt.scan(add, 0.0, [1.0, 2.0])
+    with pytest.raises(gt.errors.DTypeError, match=r"static_argnums for it, or gt\.fori_loop"):
+        gt.jit(lambda n: gt.scan(lambda s, _: (s, s), 0.0, None, length=n))(3)

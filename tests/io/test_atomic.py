@@ -112,3 +112,10 @@ def test_no_folder_no_file(tmp_path):
     with pytest.raises(IsADirectoryError):
         write(tmp_path, "new")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_is_not_there_is_an_error_of_the_file(tmp_path):
+    path = tmp_path / "nowhere" / "file"
+    with pytest.raises(FileNotFoundError) as caught:
+        write(path, "new")
+    assert caught.value.filename == str(path)

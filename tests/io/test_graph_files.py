@@ -571,3 +571,16 @@ def check_hostile(data: bytes) -> None:
         return
     assert list(faults(graph)) == []
     again(graph)
+
+
+def test_a_graph_given_before_the_path_is_told_the_order(tmp_path):
+    graph = gt.graph.make_graph(np.sin)(np.ones(3))
+    with pytest.raises(ArgumentError, match=r"the path first: gt\.graph\.save\(path, graph\)"):
+        gt.graph.save(graph, tmp_path / "sine.gtgraph")
+
+
+def test_a_call_of_the_host_is_refused_as_a_python_function(tmp_path):
+    graph = gt.graph.make_graph(lambda x: gt.host_call(np.sin, 0.0, x))(1.0)
+    with pytest.raises(UnsupportedError, match=r"host_call of sin at .*, a Python function"):
+        gt.graph.save(tmp_path / "sine.gtgraph", graph)
+    assert not list(tmp_path.iterdir())

@@ -346,3 +346,10 @@ def test_headers_of_all_kinds(tmp_path_factory, head, metadata, data):
     path = tmp_path_factory.getbasetemp() / "header.safetensors"
     whole = head if metadata is None else {**head, "__metadata__": metadata}
     loads_or_is_refused(path, file_of(whole, data))
+
+
+def test_arrays_given_before_the_path_are_told_the_order(tmp_path):
+    with pytest.raises(DTypeError, match=r"the path comes first: gt\.save\(path, tensors\)"):
+        gt.save({"w": np.ones(2)}, tmp_path / "model.safetensors")
+    with pytest.raises(DTypeError, match=r"got a str for 'w', expected an array or a tensor$"):
+        gt.save(tmp_path / "model.safetensors", {"w": "text"})

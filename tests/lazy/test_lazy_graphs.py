@@ -494,3 +494,32 @@ def test_contexts_of_two_threads_do_not_meet():
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def test_messages_call_lazy_tensors_tensors():
+    def program(ctx):
+        x, u = ctx.placeholder("x", (2,)), ctx.placeholder("u", (-1,))
+        for y in (np.sum(x), np.sum(u), x.T):
+            with pytest.raises(ArgumentError, match="got a Tensor for ys, expected a list"):
+                gt.graph.grad(y, x)
+
+    gt.run(program)
+
+
+def test_a_call_of_eval_that_does_not_fit_names_eval():
+    def program(ctx):
+        x = ctx.placeholder("x", ())
+        with pytest.raises(TypeError, match=r"^eval\(\) missing"):
+            x.eval()
+        with pytest.raises(gt.errors.UnsupportedError, match=r"^eval: got x="):
+            x.eval(ctx, x=1.0)
+
+    gt.run(program)
+
+
+def test_backward_of_a_lazy_tensor_says_how_to_differentiate():
+    def program(ctx):
+        with pytest.raises(gt.errors.TapeError, match=r"use gt\.graph\.grad\(\[y\], \[x\]\)"):
+            np.sum(ctx.placeholder("x", (2,))).backward()
+
+    gt.run(program)

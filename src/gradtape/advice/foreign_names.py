@@ -34,6 +34,8 @@ _RENAMED = (
     "tensor_split=array_split trapz=trapezoid unbind=unstack"
 )
 
+_HOST = "use gt.host_call(f, result_like, x)"
+
 # Names of PyTorch, JAX, HIPS autograd and TensorFlow at the top of the module.
 MODULE = {
     **_renamed("gt", _RENAMED),
@@ -63,13 +65,15 @@ MODULE = {
     "lerp": "use x + weight * (y - x)",
     "linearize": "use gt.jvp(f, (x,), (v,))",
     "logdet": "use gt.linalg.slogdet(x)[1], if the determinant is positive",
-    "make_jaxpr": "use gt.jit(f).graph(x)",
+    "make_jaxpr": "use gt.graph.make_graph(f)(x)",
     "make_jvp": "use gt.jvp(f, (x,), (v,))",
     "make_vjp": "use gt.vjp(f, x)[::-1], as its value comes first here",
     "masked_fill": "use gt.where(mask, value, x)",
     "masked_select": "use x[mask]",
     "multinomial": "use NumPy's generators",
+    **dict.fromkeys(("io_callback", "numpy_function", "py_function", "pure_callback"), _HOST),
     "numpy": "use gt itself, or NumPy's functions: np.sin(t)",
+    "placeholder": "use ctx.placeholder(name, shape) in a function for gt.run",
     "pmap": "use gt.vmap, or gt.jit, which computes on all threads",
     "rand_like": "use gt.rand(x.shape)",
     "randn_like": "use gt.randn(x.shape)",

@@ -148,7 +148,7 @@ def as_function(function: Any, transform: str) -> Callable[..., Any]:
     if not callable(function):
         raise ArgumentError(
             f"{transform}: got {a_type(function)}, expected a function; give the function "
-            "itself, and the arguments afterwards: gt.grad(f)(x)"
+            "itself, and the arguments afterwards"
         )
     return function  # type: ignore[no-any-return]
 

@@ -117,6 +117,8 @@ def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
     if segment.number > CONTEXT_LEVEL:
         if segment.label == "GradientTape":
             advice = "use tape.gradient"
+        elif segment.label == "gt.run":
+            advice = "use gt.graph.grad([y], [x])"
         else:
             advice = "use gt.value_and_grad inside of the function, and a rule such as gt.optim."
             advice += "SGDRule in place of an optimizer; or return the value and go on outside"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -48,6 +48,9 @@ class Tensor:
 
     # `_off` is the leaf this was before set_requires_grad(False): earlier records refer to it.
     __slots__ = ("__weakref__", "_off", "record", "value")
+
+    # Subclasses say how a tensor is kept, which is not what an error is about.
+    _name_in_messages: ClassVar[str] = "Tensor"
     _off: Leaf | None
 
     def __init__(self, value: Any, record: Node | None = None) -> None:

@@ -251,13 +251,19 @@ def steps_of(name: str, xs: Any, length: Any) -> int:
         aval = leaf_aval(name, leaf)
         if not aval.shape:
             place = tree.Place("xs", xs, n)
-            raise ShapeError(f"{name}: {place} is {aval}, expected an array with a first axis")
+            raise ShapeError(
+                f"{name}: {place} is {aval}, expected an array with a first axis; "
+                "use np.array of a list of numbers"
+            )
         sizes[n] = aval.shape[0]
     if length is not None:
         try:
             given = operator.index(length)
         except TypeError:
-            raise DTypeError(f"{name}: got length={length!r}, expected an integer") from None
+            raise DTypeError(
+                f"{name}: got length={length!r}, expected an integer; in a compiled function use "
+                "static_argnums for it, or gt.fori_loop, whose bounds may be values"
+            ) from None
         if given < 0:
             raise ArgumentError(f"{name}: got length={given}, expected a number of steps")
         if any(size != given for size in sizes.values()):

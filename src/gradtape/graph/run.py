@@ -15,8 +15,12 @@ from gradtape.core.call import call_rewritten
 from gradtape.core.evaluate import evaluate
 from gradtape.core.state import current
 from gradtape.core.tensor import Tensor
-from gradtape.graph.ir import Graph, Literal, Value, value_of
+from gradtape.graph.ir import Graph, Literal, Node, Value, value_of
 from gradtape.ops.cast import astype
+
+_NUMBERS = (bool, int, float, complex)
+# Kinds of ops that call functions of users, or graphs, which say themselves what is a number.
+_GIVEN_NUMBERS = ("control", "custom", "graph", "host")
 
 
 def replay(graph: Graph, inputs: Sequence[Any], *, as_noted: bool = False) -> list[Any]:
@@ -38,6 +42,11 @@ def replay(graph: Graph, inputs: Sequence[Any], *, as_noted: bool = False) -> li
     }
     for node in graph.nodes:
         operands = [x.value if isinstance(x, Literal) else values[x] for x in node.operands]
+        if operands and type(operands[0]) in _NUMBERS and _takes_arrays(node, operands):
+            operands = [
+                np.asarray(x, dtype=given.aval.dtype)
+                for x, given in zip(operands, node.operands, strict=True)
+            ]
         out = run(node.op, operands, node.params)
         results = (out,) if node.op.outputs == 1 else out
         for value, result in zip(node.outputs, results, strict=True):
@@ -47,6 +56,19 @@ def replay(graph: Graph, inputs: Sequence[Any], *, as_noted: bool = False) -> li
                 result = astype(result, value.dtype)
             values[value] = result.item() if number else result
     return [value_of(output, values) for output in graph.outputs]
+
+
+def _takes_arrays(node: Node, operands: Sequence[Any]) -> bool:
+    """Whether an op was given Python numbers only, and makes none of them.
+
+    Nothing decides by their being Python numbers then, and many ops ask an operand for its shape or
+    dtype. Functions of users get what they are given.
+    """
+    return (
+        node.op.kind not in _GIVEN_NUMBERS
+        and not any(value.aval.weak for value in node.outputs)
+        and all(type(x) in _NUMBERS for x in operands)
+    )
 
 
 def _is_number(value: Any) -> bool:

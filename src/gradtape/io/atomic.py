@@ -28,7 +28,12 @@ def replacing(path: Path) -> Iterator[str]:
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     temporary = os.path.join(folder, f".gradtape-{secrets.token_hex(8)}.tmp")
-    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+    try:
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+    except OSError as error:
+        # Of the file that was asked for, not of one that nobody has heard of.
+        error.filename = os.fspath(path)
+        raise
     try:
         with suppress(FileNotFoundError):
             os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))

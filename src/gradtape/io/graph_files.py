@@ -60,6 +60,7 @@ def save(path: str | os.PathLike[str], graph: Graph) -> None:
             of the source file and the number, without folders.
 
     Raises:
+        ArgumentError: What is given is not a graph, or given before the path.
         UnsupportedError: The graph has a rule or a function of a user in it, or a parameter that
             the format does not have. Nothing is written.
         OSError: The file cannot be written.
@@ -72,6 +73,10 @@ def save(path: str | os.PathLike[str], graph: Graph) -> None:
     ...     gt.graph.load(path).same_as(graph)
     True
     """
+    if isinstance(path, Graph):
+        raise ArgumentError(
+            "save: got a graph for the path, expected the path first: gt.graph.save(path, graph)"
+        )
     data = to_bytes(graph)
     with replacing(path) as temporary:
         Path(temporary).write_bytes(data)
@@ -214,6 +219,9 @@ class _Writer:
         if node.op.kind == "custom":
             what = "a function with rules of its own, which a file cannot hold"
             advice = "write it with functions of gradtape only"
+        elif node.op.kind == "host":
+            what = "a Python function, which a file cannot hold"
+            advice = "save the parts before and after it"
         elif node.op.graph is not None:
             what, advice = "a compiled function inside of another graph", "call the plain function"
         else:

@@ -195,7 +195,11 @@ def _as_array(leaf: Any, name: str) -> Any:
     """A leaf as an array that the format can hold."""
     array = leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf
     if not hasattr(array, "dtype") and not isinstance(array, bool | int | float | complex):
-        raise DTypeError(f"save: got {a_type(leaf)} for {name!r}, expected an array or a tensor")
+        swapped = isinstance(leaf, str | os.PathLike) and name == "array"
+        order = "; the path comes first: gt.save(path, tensors)" if swapped else ""
+        raise DTypeError(
+            f"save: got {a_type(leaf)} for {name!r}, expected an array or a tensor{order}"
+        )
     array = np.asarray(array)
     known = array.dtype.name in (*_DTYPES.values(), *_SMALL_DTYPES.values(), "complex128")
     if not (known and is_numeric(array.dtype)):

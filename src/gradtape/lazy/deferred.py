@@ -119,7 +119,7 @@ def _unknown(name: str) -> Any:
             f"{name}: got a lazy tensor whose size depends on what is fed to placeholder "
             f"{self.unsized!r}, expected known sizes; give the placeholder a shape without -1 and "
             "None, or leave the question to functions of arrays: np.mean(x) in place of "
-            "np.sum(x) / x.size",
+            "np.sum(x) / x.size, x.reshape(-1, 32) in place of x.reshape(len(x), 32)",
             functools.partial(self.defer, self.unsized),
         )
 

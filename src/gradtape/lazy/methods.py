@@ -29,3 +29,7 @@ def evaluated(tensor: Tensor, ctx: Context, feed: Feed = None) -> Any:
     if not isinstance(ctx, Context):
         raise ArgumentError(f"eval: got {a_type(ctx)}, expected the context: t.eval(ctx)")
     return ctx.evaluator().push(tensor).set_feeder(feed).run()[0]
+
+
+# Errors of calls that do not fit name the method.
+evaluated.__name__ = evaluated.__qualname__ = "eval"

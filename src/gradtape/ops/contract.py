@@ -69,8 +69,10 @@ def split(subscripts: str) -> tuple[str, str, str]:
     return x, y, out
 
 
-def _evaluate(_xp: Any, x: Any, y: Any, subscripts: str) -> Any:
+def _evaluate(xp: Any, x: Any, y: Any, subscripts: str) -> Any:
     pair = _pair(subscripts)
+    # One of them may be a Python number, such as the counter of a loop; never where this is traced.
+    x, y = (xp.asarray(v) if isinstance(v, int | float | complex) else v for v in (x, y))
     if pair.swap:
         x, y = y, x
     batch, own, summed, _ = pair.counts
