@@ -307,3 +307,27 @@ def test_what_scan_goes_through_says_what_to_use_instead():
         gt.scan(add, 0.0, [1.0, 2.0])
     with pytest.raises(gt.errors.DTypeError, match=r"static_argnums for it, or gt\.fori_loop"):
         gt.jit(lambda n: gt.scan(lambda s, _: (s, s), 0.0, None, length=n))(3)
+
+
+@pytest.mark.parametrize("make", [np.array, gt.tensor], ids=["array", "tensor"])
+def test_a_body_may_write_into_its_state(make):
+    def step(s, x):
+        s[1] = s[0] + x
+        s[0] = x
+        return s, (s, s[1:])
+
+    init = make([5.0, 7.0, 9.0])
+    for run in both(lambda s: gt.scan(step, s, XS[:2])):
+        last, (whole, part) = run(init)
+        np.testing.assert_array_equal(np.asarray(init), [5.0, 7.0, 9.0])
+        np.testing.assert_array_equal(np.asarray(last), [2.0, 3.0, 9.0])
+        np.testing.assert_array_equal(np.asarray(whole), [[1.0, 6.0, 9.0], [2.0, 3.0, 9.0]])
+        np.testing.assert_array_equal(np.asarray(part), [[6.0, 9.0], [3.0, 9.0]])
+
+    def shift(s):
+        s[0] = s[0] + 3.0
+        return s
+
+    for run in both(lambda s: gt.while_loop(lambda s: s[0] < 10.0, shift, s)):
+        assert float(np.asarray(run(init))[0]) == 11.0
+        np.testing.assert_array_equal(np.asarray(init), [5.0, 7.0, 9.0])

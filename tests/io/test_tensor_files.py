@@ -280,7 +280,7 @@ def test_hostile_files(path, name):
     with pytest.raises(FileFormatError):
         gt.load_metadata(path)
     with pytest.raises(FileFormatError):
-        gt.VariableEnvironment.load(path)
+        gt.VariableEnvironment.from_file(path)
 
 
 def test_files_of_others_are_read(path):
@@ -310,7 +310,7 @@ def test_truncated_files(tmp_path_factory, length):
 
 def loads_or_is_refused(path, content):
     path.write_bytes(content)
-    for load in (gt.load, gt.VariableEnvironment.load):
+    for load in (gt.load, gt.VariableEnvironment.from_file):
         try:
             found = load(path)
         except FileFormatError:

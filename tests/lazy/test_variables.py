@@ -272,7 +272,7 @@ def test_files_keep_ids_names_and_namespaces(env, path):
     env.name("a/w").set(1 + 2j)
     env.slot().set(True)
     env.save(path)
-    again = gt.VariableEnvironment.load(path)
+    again = gt.VariableEnvironment.from_file(path)
     assert repr(again) == repr(env)
     for (name, got), (_, expected) in zip(again, env, strict=True):
         np.testing.assert_array_equal(got, expected, err_msg=name)
@@ -287,7 +287,7 @@ def test_load_into_takes_values(env, path):
     w, slot = env.name("w").set(np.ones(2)), env.slot().set(5)
     env.save(path)
     env.assign_all({w: np.zeros(2), slot: 0})
-    env.load_into(path)
+    env.load(path)
     assert env.array(w).tolist() == [1, 1]
     assert int(env.array(slot)) == 5
 
@@ -302,17 +302,17 @@ def test_load_into_lists_all_that_does_not_fit_and_changes_nothing(env, path):
     other.name("d").set(np.zeros(2))
     message = r"missing 'd'; unexpected 'c'; 'b' is float64\[2\], expected float64\[3\]$"
     with pytest.raises(ArgumentError, match=message):
-        other.load_into(path)
+        other.load(path)
     assert other.array(a).tolist() == [0, 0]
 
 
 def test_files_of_arrays_become_variables(path):
     gt.save(path, {"b/x": np.ones(1), "a": np.zeros(1)})
-    assert [name for name, _ in gt.VariableEnvironment.load(path)] == ["a", "b/x"]
+    assert [name for name, _ in gt.VariableEnvironment.from_file(path)] == ["a", "b/x"]
 
 
 @pytest.mark.parametrize("name", ["a//b", "#x", "#0/a", "a\n", "/a"])
 def test_names_in_files_are_checked(path, name):
     gt.save(path, {name: np.ones(1)})
     with pytest.raises(FileFormatError, match="expected a file of variables"):
-        gt.VariableEnvironment.load(path)
+        gt.VariableEnvironment.from_file(path)

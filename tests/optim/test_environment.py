@@ -159,14 +159,14 @@ def test_training_continues_from_a_file(rng, tmp_path):
     for grads in gradients[:3]:
         adam.update(ids, grads)
     env.save(tmp_path / "env")
-    again = gt.VariableEnvironment.load(tmp_path / "env")
+    again = gt.VariableEnvironment.from_file(tmp_path / "env")
     fresh, _ = environment(start(rng))
     optimizers = [
         (env, adam),
         (again, gt.optim.Adam.on_environment("adam", ids, again, lr=0.1)),
         (fresh, gt.optim.Adam.on_environment("adam", ids, fresh, lr=0.1)),
     ]
-    fresh.load_into(tmp_path / "env")
+    fresh.load(tmp_path / "env")
     assert len(again) == len(env)
     for own, optimizer in optimizers:
         for grads in gradients[3:]:

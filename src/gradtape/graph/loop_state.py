@@ -126,12 +126,19 @@ class State:
 
 
 class Watch:
-    """Checks that the state of a loop in Python keeps its structure, shapes and dtypes."""
+    """Checks that the state of a loop in Python keeps its structure, shapes and dtypes.
+
+    Attributes:
+        first: The first state, which the loop may write to: the caller's stays as it is.
+        leaves: The leaves of the state.
+    """
 
     def __init__(self, name: str, state: Any) -> None:
         self._name = name
         leaves, self._structure = tree.flatten(state)
         self._avals = [leaf_aval(name, leaf) for leaf in leaves]
+        self.leaves = [owned(leaf) for leaf in leaves]
+        self.first = tree.unflatten(self._structure, self.leaves)
 
     def checked(self, state: Any) -> Any:
         """The next state."""
@@ -139,7 +146,23 @@ class Watch:
         check_structure(self._name, structure, self._structure)
         for n, leaf in enumerate(leaves):
             self._avals[n] = same_aval(self._name, self._avals[n], leaf_aval(self._name, leaf))
+        self.leaves = leaves
         return state
+
+    def kept(self, leaf: Any) -> Any:
+        """A result as it is now: it may be part of the state, which the next step may write to."""
+        if isinstance(leaf, np.ndarray) and leaf.base is None:
+            shared = any(leaf is own for own in self.leaves)
+            return leaf.copy() if shared else leaf
+        return owned(leaf)
+
+
+def owned(leaf: Any) -> Any:
+    """A value that can be written to without changing the one given; a tensor is a handle of it."""
+    if isinstance(leaf, Tensor):
+        now = leaf.fresh()
+        return type(now)(now.value, now.record)
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
 class Same:

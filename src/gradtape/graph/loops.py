@@ -124,6 +124,7 @@ def _while_in_python(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], state: Any
 ) -> Any:
     watch = Watch("while_loop", state)
+    state = watch.first
     # Of a batch, the elements that go on, and the state with those that have stopped.
     alive, chosen = None, state
     while True:
@@ -366,6 +367,7 @@ def _scan_in_python(
     reverse: bool,
 ) -> tuple[Any, Any]:
     watch = Watch(name, carry)
+    carry = watch.first
     made: list[list[Any]] = []
     results = Same(name, "results")
     steps = range(length)
@@ -373,7 +375,7 @@ def _scan_in_python(
         x = tree.unflatten(xs_structure, [array[t] for array in arrays])
         new, y = step(t, carry, x)
         carry = watch.checked(new)
-        made.append(results.leaves(y))
+        made.append([watch.kept(leaf) for leaf in results.leaves(y)])
     if reverse:
         made.reverse()
     columns = zip(*made, strict=True)

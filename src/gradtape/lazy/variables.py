@@ -339,7 +339,7 @@ class VariableEnvironment:
         _files().write(path, values, {_ORDER: json.dumps(list(values))})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> VariableEnvironment:
+    def from_file(cls, path: str | os.PathLike[str]) -> VariableEnvironment:
         """Make an environment of the variables in a file, with their names, ids and namespaces.
 
         Args:
@@ -359,7 +359,7 @@ class VariableEnvironment:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     env.save(f"{folder}/variables.safetensors")
-        ...     gt.VariableEnvironment.load(f"{folder}/variables.safetensors")
+        ...     gt.VariableEnvironment.from_file(f"{folder}/variables.safetensors")
         VariableEnvironment(
             layer/w: float64[2]
             #0: int64[]
@@ -371,7 +371,7 @@ class VariableEnvironment:
             env._add(name, "", _frozen(arrays[name]))
         return env
 
-    def load_into(self, path: str | os.PathLike[str]) -> None:
+    def load(self, path: str | os.PathLike[str]) -> None:
         """Give all variables the values they have in a file.
 
         Args:
@@ -389,12 +389,12 @@ class VariableEnvironment:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     env.save(f"{folder}/variables.safetensors")
         ...     env.assign(w, np.zeros(2))
-        ...     env.load_into(f"{folder}/variables.safetensors")
+        ...     env.load(f"{folder}/variables.safetensors")
         >>> env.array(w)
         array([1., 1.])
         """
         arrays, _ = _files().read(path)
-        _files().check_fit(arrays, dict(self), "load_into")
+        _files().check_fit(arrays, dict(self), "load")
         self.assign_all({self.id_of(name): array for name, array in arrays.items()})
 
     def _checked_id(self, variable: Any, method: str) -> int:
