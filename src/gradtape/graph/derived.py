@@ -78,6 +78,24 @@ def bits(positions: Iterable[int]) -> int:
     return sum(1 << n for n in positions)
 
 
+def spread(flags: set[int], influence: Sequence[int], carried: range) -> set[int]:
+    """Inputs of the body of a loop that are marked, and carried values that come to depend on them.
+
+    Args:
+        flags: The positions of inputs that are marked.
+        influence: For each output, the inputs that it depends on, as bits. The first outputs are
+            the next values of those that are carried.
+        carried: The positions of carried values among the inputs.
+    """
+    flags = set(flags)
+    while True:
+        mask = bits(flags)
+        new = {place for place, seen in zip(carried, influence, strict=False) if seen & mask}
+        if new <= flags:
+            return flags
+        flags |= new
+
+
 # ---- reverse mode -------------------------------------------------------------------------------
 
 

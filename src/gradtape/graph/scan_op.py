@@ -29,6 +29,7 @@ from gradtape.graph.derived import (
     pullback,
     pushforward,
     reached,
+    spread,
     strong,
     traced,
 )
@@ -91,21 +92,6 @@ class Scan(NamedTuple):
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """Run the op on values of any kind."""
         return call(scan_op, operands, self._asdict())  # type: ignore[no-any-return]
-
-    def spread(self, flags: set[int], influence: Sequence[int]) -> set[int]:
-        """Inputs of the body that are marked, with the carried values that come to depend on them.
-
-        Args:
-            flags: Positions among the inputs of the body.
-            influence: For each output of the body, the inputs that it depends on, as bits.
-        """
-        flags = set(flags)
-        while True:
-            mask = bits(flags)
-            new = {self.first_carry + n for n in range(self.carries) if influence[n] & mask}
-            if new <= flags:
-                return flags
-            flags |= new
 
 
 STEP = Aval((), np.dtype(np.int64), weak=True)
@@ -175,7 +161,7 @@ def _pull(wanted: Sequence[bool], ct: Any, out: Any, *operands: Any, **params: A
     asked = [
         n for n, want in enumerate(wanted) if want and is_differentiable(body.inputs[places[n]])
     ]
-    flow = scan.spread({places[n] for n in asked}, reached(body))
+    flow = spread({places[n] for n in asked}, reached(body), scan.carry_places)
     active = [n for n in range(carries) if scan.first_carry + n in flow]
     active = [n for n in active if is_differentiable(body.inputs[scan.first_carry + n])]
     ys = [
@@ -287,7 +273,8 @@ def _pushed(
     body, consts, carries = scan.body, scan.consts, scan.carries
     influence = reached(body)
     given = {scan.body_place(n) for n, tangent in enumerate(tangents) if tangent is not None}
-    flow = scan.spread({n for n in given if is_differentiable(body.inputs[n])}, influence)
+    start = {n for n in given if is_differentiable(body.inputs[n])}
+    flow = spread(start, influence, scan.carry_places)
     moving = sorted(n for n in flow if is_differentiable(body.inputs[n]))
     mask = bits(moving)
     ys = [
@@ -384,7 +371,7 @@ def _batch(
     (size,) = {arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None}
     influence = depending(body)
     start = {scan.body_place(n) for n, axis in enumerate(axes) if axis is not None}
-    flags = scan.spread(start, influence)
+    flags = spread(start, influence, scan.carry_places)
     mask = bits(flags)
     out_batched = [
         bool(influence[n] & mask) if n >= carries else scan.first_carry + n in flags

@@ -25,6 +25,7 @@ from gradtape.graph.derived import (
     pullback,
     pushforward,
     reached,
+    spread,
     strong,
     traced,
 )
@@ -64,21 +65,16 @@ class While(NamedTuple):
         """The number of values that are carried from step to step."""
         return len(self.body.outputs)
 
-    def spread(self, flags: set[int], influence: Sequence[int]) -> set[int]:
-        """Inputs that are marked, with the carried values that come to depend on them."""
-        flags = set(flags)
-        while True:
-            mask = bits(flags)
-            new = {self.consts + n for n in range(self.carries) if influence[n] & mask}
-            if new <= flags:
-                return flags
-            flags |= new
+    @property
+    def carry_places(self) -> range:
+        """The positions of carried values among the inputs of its graphs."""
+        return range(self.consts, self.consts + self.carries)
 
     def active(self, wanted: Sequence[bool]) -> list[int]:
         """The carried values that cotangents flow through, as positions in the carry."""
         inputs = self.body.inputs
         asked = {n for n, want in enumerate(wanted) if want and is_differentiable(inputs[n])}
-        flow = self.spread(asked, reached(self.body))
+        flow = spread(asked, reached(self.body), self.carry_places)
         places = [n for n in range(self.carries) if self.consts + n in flow]
         return [n for n in places if is_differentiable(inputs[self.consts + n])]
 
@@ -151,7 +147,8 @@ def _flow(loop: While, marked: set[int]) -> list[int]:
     """The differentiable inputs that are marked, and carried values that depend on them."""
     inputs = loop.body.inputs
     start = {n for n in marked if is_differentiable(inputs[n])}
-    return sorted(n for n in loop.spread(start, reached(loop.body)) if is_differentiable(inputs[n]))
+    flow = spread(start, reached(loop.body), loop.carry_places)
+    return sorted(n for n in flow if is_differentiable(inputs[n]))
 
 
 def _or_zeros(values: Sequence[Any], like: Sequence[Any], places: Sequence[int]) -> list[Any]:
@@ -436,11 +433,11 @@ def batched_loop(
         their first axis.
     """
     influence = depending(loop.body)
-    flags = loop.spread(flags, influence)
+    flags = spread(flags, influence, loop.carry_places)
     of_cond = depending(loop.cond)[0]
     if of_cond & bits(flags):
         # Elements stop at different times: all of the state differs between them.
-        flags = loop.spread(flags | {loop.consts + n for n in range(loop.carries)}, influence)
+        flags = spread(flags | set(loop.carry_places), influence, loop.carry_places)
     apart = bool(of_cond & bits(flags))
     axes = [0 if n in flags else None for n in range(len(loop.body.inputs))]
     cond, cond_constants = batched(loop.cond, axes, size, [apart])
