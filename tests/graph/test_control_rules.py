@@ -331,3 +331,10 @@ def test_a_body_may_write_into_its_state(make):
     for run in both(lambda s: gt.while_loop(lambda s: s[0] < 10.0, shift, s)):
         assert float(np.asarray(run(init))[0]) == 11.0
         np.testing.assert_array_equal(np.asarray(init), [5.0, 7.0, 9.0])
+
+
+def test_the_index_of_a_switch_is_checked_even_if_nothing_reads_the_result():
+    function = gt.jit(lambda i, x: (gt.switch(i, [lambda: x, lambda: 0.0 * x]), 2.0 * x)[1])
+    assert function(1, 3.0) == 6.0
+    with pytest.raises(IndexingError, match="got index 7"):
+        function(7, 3.0)

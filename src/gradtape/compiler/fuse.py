@@ -238,6 +238,9 @@ class Fusion:
         """Inputs, outputs, and values that are read outside the group that makes them."""
         stored = set(self.graph.inputs)
         stored |= {output for output in self.graph.outputs if isinstance(output, Value)}
+        stored |= {
+            v for node in self.graph.nodes if node.op.effect is not None for v in node.outputs
+        }
         for group in self.groups:
             stored |= {v for v in group.reads if self._group_of.get(v) is not group}
             opaque = group.opaque

@@ -82,6 +82,8 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
             roots.add(value)
         if is_of_integers(node.op, node.operands):
             roots.add(value)  # its conditions must not be checked at each step of a loop
+        if node.op.effect is not None:
+            roots.add(value)  # an assertion holds for results that nothing reads, too
     return roots, costs
 
 
