@@ -82,7 +82,7 @@ class While(NamedTuple):
         """The carry before each step, and the last one."""
         state = list(carry)
         yield state
-        while _holds(replay(self.cond, (*consts, *state))[0]):
+        while replay(self.cond, (*consts, *state))[0]:
             state = replay(self.body, (*consts, *state))
             yield state
 
@@ -92,10 +92,6 @@ def _padded(graph: Graph, place: int, like: Sequence[Value]) -> Graph:
     more = [Value(value.aval) for value in like]
     inputs = (*graph.inputs[:place], *more, *graph.inputs[place:])
     return Graph(graph.name, inputs, graph.nodes, graph.outputs)
-
-
-def _holds(value: Any) -> bool:
-    return bool(value)
 
 
 # ---- forward ------------------------------------------------------------------------------------
