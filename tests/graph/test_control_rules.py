@@ -1,6 +1,5 @@
 """Branches and loops: what they refuse, dtypes of Python numbers, lengths, what is read and run."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -261,7 +260,11 @@ def test_a_loop_that_never_ends_can_be_interrupted(kind):
             print("interrupted", f(1.0), flush=True)
     """)
     child = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=os.environ
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        # A signal that this process ignores, as in the background of a shell, its children ignore.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
         assert child.stdout.readline() == "ready\n"
@@ -272,6 +275,7 @@ def test_a_loop_that_never_ends_can_be_interrupted(kind):
         assert out.split() == ["interrupted", "3.0"]
     finally:
         child.kill()
+        child.communicate()
 
 
 def test_other_threads_run_while_a_loop_runs():
