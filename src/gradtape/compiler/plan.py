@@ -16,7 +16,8 @@ from gradtape import config
 from gradtape.compiler.array_loop import ArrayLoop, array_loop
 from gradtape.compiler.build import build
 from gradtape.compiler.classify import cost_of, fits_registers
-from gradtape.compiler.element_program import ElementProgram, element_program
+from gradtape.compiler.element_builder import element_program
+from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.fuse import Fusion, Group
 from gradtape.compiler.fusion_roots import source_of_matrix
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
