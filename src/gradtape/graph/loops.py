@@ -285,8 +285,8 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """Apply a function to each element of arrays, one after the other, and stack the results.
 
     Unlike `vmap` it does not work on all elements at once: loops and branches in `f` go their own
-    way for each element, and intermediate results take the memory of one. Compiled, elements that
-    are small may be divided among threads.
+    way for each element, and intermediate results take the memory of one. Compiled, elements are
+    divided among threads if there is enough to do.
 
     Args:
         f: Takes an element of `xs`, returns arrays or containers of them.
