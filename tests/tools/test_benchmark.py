@@ -62,6 +62,12 @@ def test_run_calls_slow_functions_once_per_sample(clock):
     assert (result.calls_per_sample, result.median_time_ms, result.min_time_ms) == (1, 2e3, 1e3)
 
 
+def test_an_interruption_does_not_decide_how_often_a_call_is_repeated(clock):
+    interruptions = iter([0.05])
+    loop = timing.loop_of(lambda: clock.work(1e-4 + next(interruptions, 0.0)), (), clock)
+    assert timing.calls_that_fill(loop, 1e-3) == 10
+
+
 def test_a_clock_that_stands_still_ends_the_loop(clock, monkeypatch):
     monkeypatch.setattr(timing, "_MOST_CALLS", 1000)
     result = benchmark_with(clock, num_iterations=2).run("nothing", int)
