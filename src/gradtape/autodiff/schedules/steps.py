@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from gradtape.autodiff.schedules.item import Item, Planner, last_uses, with_bases
+from gradtape.autodiff.schedules.item import Item, Planner, last_uses, run_peak, with_bases
 
 
 class Step(NamedTuple):
@@ -27,6 +27,17 @@ class Outcome(NamedTuple):
     again: tuple[int, ...]
     cost: float
     peak: int
+
+
+class _Demand(NamedTuple):
+    """What a visit asks for: items to run, also as a list of their own, in which `wanted` is."""
+
+    positions: Sequence[int]
+    part: Sequence[Item]
+    wanted: frozenset[int]
+
+    def fits(self, room: int) -> bool:
+        return run_peak(self.part, self.wanted) <= room
 
 
 class _State:
@@ -58,21 +69,38 @@ class _State:
         self.bytes -= self.items[position].bytes
         return Step("drop", position)
 
-    def missing(self, visit: int) -> list[int]:
-        """What has to be run before a visit, in order: missing results and their ancestors."""
-        found = {r for r in self.items[visit].reads if r not in self.held}
+    def dispensable(self, visit: int) -> list[int]:
+        """The newer half of the held results, at first of those that a visit does not read."""
+        read = with_bases(self.items, self.items[visit].reads)
+        found = sorted(self.held - read) or sorted(self.held)
+        return found[len(found) // 2 :]
+
+    def demand(self, visit: int) -> _Demand:
+        """What has to be run before a visit: missing results and their missing ancestors.
+
+        The first visit comes right after the first run, so it asks for everything.
+        """
+        items = self.items
+        if visit == len(items) - 1:
+            wanted = with_bases(items, items[visit].reads)
+            return _Demand(range(len(items)), items, wanted)
+        found = {r for r in items[visit].reads if r not in self.held}
         pending = list(found)
         while pending:
-            for q in self.items[pending.pop()].inputs:
+            for q in items[pending.pop()].inputs:
                 if q not in found and q not in self.held:
                     found.add(q)
                     pending.append(q)
-        return sorted(found)
+        positions = sorted(found)
+        part = self.part(positions, visit)
+        read = [k for k, p in enumerate(positions) if p in items[visit].reads]
+        return _Demand(positions, part, with_bases(part, read))
 
     def part(self, positions: Sequence[int], visit: int) -> list[Item]:
         """Some items as a list of their own, for the visits from `visit` on.
 
-        A result that later visits of items outside the part need, to read it or to run something
+        What the visit reads counts as read by the last item of the part, whose visit comes next. A
+        result that later visits of items outside the part need, to read it or to run something
         missing, counts as read by its own item: it is needed up to there.
         """
         place = {p: k for k, p in enumerate(positions)}
@@ -86,6 +114,8 @@ class _State:
             ):
                 reads.add(place[p])
             inputs = tuple(place[q] for q in item.inputs if q in place)
+            if p == positions[-1]:
+                reads.update(place[r] for r in self.items[visit].reads if r in place)
             found.append(item._replace(inputs=inputs, reads=tuple(sorted(reads))))
         return found
 
@@ -94,7 +124,8 @@ def steps(items: Sequence[Item], room: int, planner: Planner) -> Iterator[Step]:
     """The steps of running a list forward and then visiting it backward.
 
     A visit that asks for missing results runs them again, with all missing results that they
-    depend on, and asks the planner what to retain of this run.
+    depend on, and asks the planner what to retain of this run. If the room does not suffice for
+    this, retained results are let go first.
 
     Args:
         items: The list.
@@ -106,41 +137,36 @@ def steps(items: Sequence[Item], room: int, planner: Planner) -> Iterator[Step]:
         before.
     """
     state = _State(items)
-    everything = list(range(len(items)))
-    for visit in reversed(everything):
-        first = visit == len(items) - 1
-        positions = everything if first else state.missing(visit)
-        fleeting: frozenset[int] = frozenset()
-        if positions:
-            part = items if first else state.part(positions, visit)
-            place = {p: k for k, p in enumerate(positions)}
-            plan = planner.retained(part, room - state.bytes)
-            wanted = with_bases(part, [place[r] for r in items[visit].reads if r in place])
-            fleeting = frozenset(positions[k] for k in wanted - with_bases(part, plan))
-            yield from _run(state, positions, part, plan, wanted)
+    for visit in range(len(items) - 1, -1, -1):
+        demand = state.demand(visit)
+        fleeting: list[int] = []
+        if demand.positions:
+            while not demand.fits(room - state.bytes) and (old := state.dispensable(visit)):
+                for p in old:
+                    yield state.let_go(p)
+                demand = state.demand(visit)
+            plan = with_bases(demand.part, planner.retained(demand.part, room - state.bytes))
+            fleeting = [demand.positions[k] for k in sorted(demand.wanted - plan)]
+            yield from _run(state, demand, plan)
         yield Step("visit", visit)
-        for p in sorted(fleeting | ({visit} & state.held)):
+        if visit in state.held and visit not in fleeting:
+            fleeting.append(visit)
+        for p in fleeting:
             yield state.let_go(p)
 
 
-def _run(
-    state: _State,
-    positions: Sequence[int],
-    part: Sequence[Item],
-    plan: frozenset[int],
-    wanted: frozenset[int],
-) -> Iterator[Step]:
-    """Run a part of the list; what is neither retained nor wanted goes after its last use."""
-    staying = with_bases(part, plan) | wanted
-    dying: list[list[int]] = [[] for _ in part]
-    for k, last in enumerate(last_uses(part)):
+def _run(state: _State, demand: _Demand, plan: frozenset[int]) -> Iterator[Step]:
+    """Run what is missing; what is neither retained nor wanted goes after its last use."""
+    staying = plan | demand.wanted
+    dying: list[list[int]] = [[] for _ in demand.part]
+    for k, last in enumerate(last_uses(demand.part)):
         if k not in staying:
             dying[last].append(k)
-    for k, p in enumerate(positions):
+    for k, p in enumerate(demand.positions):
         state.hold(p)
         yield Step("run", p)
         for dead in dying[k]:
-            yield state.let_go(positions[dead])
+            yield state.let_go(demand.positions[dead])
 
 
 def simulate(items: Sequence[Item], room: int, planner: Planner) -> Outcome:
