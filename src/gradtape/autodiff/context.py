@@ -36,8 +36,8 @@ def compute_gradients(
         create_graph: Whether the backward pass is itself recorded, so that `.grad` can be
             differentiated again.
         release: Whether to free what the records keep on the way, as soon as it is not needed:
-            memory goes down while the walk goes on. The target cannot be walked again; nor can
-            it, in part or as a whole, if a rule raises an error in the middle.
+            memory goes down while the walk goes on. The target cannot be walked again, nor if a
+            rule raises an error after something large was freed.
 
     Raises:
         ContextError: The target was recorded in a context that is not active, or was cleared.

@@ -403,7 +403,6 @@ class General(Record):
     def free(self) -> None:
         super().free()
         self.parents = self.inputs = ()
-        self.params = {}
 
 
 class Assigning(General):

@@ -81,6 +81,7 @@ def walk(
                 apart = careful = True
             elif release and type(ct) is not ndarray and not isinstance(ct, np.generic):
                 apart = True  # arrays of another module: how large they are is not looked at
+        ct = None  # so that the cotangent can die in the walk
         try:
             idle = None if apart else segment.idle.pop()
         except IndexError:  # another walk is under way
