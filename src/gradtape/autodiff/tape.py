@@ -166,12 +166,14 @@ class GradientTape:
         leaves, structure = tree.flatten(sources)
         origins = [self._on_tape(source, "source") for source in leaves]
         ends = [self._on_tape(target, "target") for target in tree.flatten(targets)[0]]
+        # The walk empties the list: nothing else may hold the cotangents.
         seeds = _seeds([end for end, _ in ends], output_gradients)
+        roots = [(node, seeds.pop(0)) for _, node in ends]
         for _, node in origins:
             _check_order(node, [end for _, end in ends])
         self._finish()
-        roots = [(node, seed) for (_, node), seed in zip(ends, seeds, strict=True)]
-        found = walk(self._level(), roots, sources=[node for _, node in origins])
+        sought = [node for _, node in origins]
+        found = walk(self._level(), roots, sources=sought, last=not self.persistent)
         self._let_go([node for _, node in (*origins, *ends)])
         results = []
         for origin, node in origins:
