@@ -1,9 +1,9 @@
 """`Auto`: as little recomputation as a memory budget allows.
 
-Eager code is decided upon while it runs, by `schedules.online`: results are kept until the budget is
-full, then those that are cheap for their size go first, and of equally dear ones the oldest. When
-the backward pass comes to a stretch of dropped results, all is known, and `schedules.auto` plans
-its replay for the room that is left by then.
+Eager code is decided upon while it runs, by `schedules.online`: results are kept until the budget
+is full, then those that are cheap for their size go first, and of equally dear ones the oldest.
+When the backward pass comes to a stretch of dropped results, all is known, and `schedules.auto`
+plans its replay for the room that is left by then.
 
 In a trace nothing takes memory yet. Everything is kept until the backward walk begins, and then the
 whole list is planned at once.
@@ -17,6 +17,7 @@ from typing import Any
 
 from gradtape.autodiff.checkpoint_strategies import CheckpointReport, KeepNothing
 from gradtape.autodiff.schedules.auto import Auto as Planner
+from gradtape.autodiff.schedules.describe import describe
 from gradtape.autodiff.schedules.item import Item
 from gradtape.autodiff.schedules.online import Online
 from gradtape.autodiff.schedules.room import minimum
@@ -38,11 +39,13 @@ class Auto(KeepNothing):
 
     Args:
         budget: The bytes for kept and restored results and for cotangents.
+        plans: Where to put a description of each plan that is made for a trace.
     """
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, plans: list[str] | None = None) -> None:
         super().__init__()
         self._budget = budget
+        self._plans: list[str] = [] if plans is None else plans
         self._largest = 0
         self._online = Online(budget)
         self._numbered: list[weakref.ref[Recomputable]] = []
@@ -52,7 +55,11 @@ class Auto(KeepNothing):
         self._traced: list[Recomputable] = []
 
     def _fresh(self, known: dict[Any, Any]) -> Auto:
-        return Auto(self._budget)
+        return Auto(self._budget, self._plans)
+
+    @property
+    def plan(self) -> str:
+        return self._plans[-1] if self._plans else super().plan
 
     @property
     def report(self) -> CheckpointReport:
@@ -65,7 +72,8 @@ class Auto(KeepNothing):
     def _decides(self, record: Recomputable, out: Any) -> bool:
         if record.size > self._largest:
             self._largest = record.size
-            self._check(_WORKING * record.size, record)
+            what = f"{record.op.name}, whose result takes {record.size / 1e6:.3g} MB,"
+            self._check(_WORKING * record.size, what)
             self._online.budget = self._budget - _WORKING * self._largest
         if any(map(is_traced, out if isinstance(out, tuple) else (out,))):
             self._traced.append(record)
@@ -103,7 +111,7 @@ class Auto(KeepNothing):
             if not self._number(record) or not there:
                 record.drop()
 
-    def _check(self, needed: int, record: Recomputable) -> None:
+    def _check(self, needed: int, what: str) -> None:
         """Raise if more is needed than there may be.
 
         Raises:
@@ -111,8 +119,7 @@ class Auto(KeepNothing):
         """
         if needed > self._budget:
             raise BudgetError(
-                f"memory_budget_mb={self._budget / 1e6:g} cannot be met at {record.op.name}, "
-                f"whose result takes {record.size / 1e6:.3g} MB: this computation needs at least "
+                f"memory_budget_mb={self._budget / 1e6:g} cannot be met: {what} needs at least "
                 f"{needed / 1e6:.3g} MB; give it that, or make arrays smaller"
             )
 
@@ -127,8 +134,10 @@ class Auto(KeepNothing):
             records, self._traced = self._traced, []
             items = _items(records)
             room = self._budget - _WORKING * self._largest
-            self._check(minimum(items) + _WORKING * self._largest, record)
+            self._check(minimum(items) + _WORKING * self._largest, "the traced function")
             plan = Planner().retained(items, room)
+            names = [each.op.name for each in records]
+            self._plans[:] = ["\n".join(describe(items, plan, names, room=room))]
             for place, each in enumerate(records):
                 if place not in plan:
                     each.drop()

@@ -66,6 +66,11 @@ class KeepNothing:
             self._cost_again / self._cost if self._cost else 0.0,
         )
 
+    @property
+    def plan(self) -> str:
+        """What is kept and computed again, as text."""
+        return str(self.report)
+
     def again(self, known: dict[Any, Any]) -> Any:
         """The policy for another run of the same function.
 

@@ -8,6 +8,7 @@ from typing import Any
 from gradtape import tree
 from gradtape.autodiff.arguments import checked, primal
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
+from gradtape.autodiff.checkpoint_strategies import CheckpointReport
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.pushforward import push
 from gradtape.core import release
@@ -111,6 +112,12 @@ class GradientTape:
     def __repr__(self) -> str:
         state = "used" if self._used else "stopped" if self._stopped else "recording"
         return f"<GradientTape, {state}, {len(self)} records>"
+
+    @property
+    def checkpoint_report(self) -> CheckpointReport | None:
+        """What a checkpointing tape kept and computed again so far; None for other tapes."""
+        policy = None if self._segment is None else self._segment.policy
+        return None if policy is None else policy.report
 
     def _level(self) -> Segment:
         # The level is assigned at the first watch: a tape made early but used inside a transform

@@ -20,7 +20,7 @@ def describe(
     *,
     room: int | None = None,
 ) -> list[str]:
-    """Say what a plan keeps, what is run again because of it, and the peak to expect.
+    r"""Say what a plan keeps, what is run again because of it, and the peak to expect.
 
     Args:
         items: The list.
@@ -33,11 +33,11 @@ def describe(
 
     >>> chain = [Item(1.0, 1_000_000, (i - 1,) if i else (), (i,)) for i in range(6)]
     >>> names = ["exp", "sin"] * 3
-    >>> print("\\n".join(describe(chain, frozenset({1, 3}), names, room=4_000_000)))
+    >>> print("\n".join(describe(chain, frozenset({1, 3}), names, room=4_000_000)))
     keeps 2 of 6 results that are read: 2.0 MB of 6.0 MB
       sin 2 (2.0 MB)
     runs 3 of 6 items again: 50.0 % of the forward cost
-      exp 2 (33.3 %), sin 1 (16.7 %)
+      exp 3 (50.0 %)
     expected peak: 4.0 MB of 4.0 MB
     """
     available = least_peak(items, plan) if room is None else room

@@ -23,15 +23,16 @@ class Online:
     """Keep the retained results of a growing list within a budget.
 
     When a result is one too many, those that no rule reads go first. After them the one to drop is
-    the oldest of the lowest class of cost per byte. It may go only if the *stretch* of dropped results around it can be replayed as a whole,
-    with everything retained, when the backward run gets there: by then only older results are in
-    memory, so the bytes of a stretch are at most the budget less the retained bytes before it.
-    Otherwise the result stays and ends the stretch. When no result may go, the next round allows
-    stretches as long as Revolve can replay with one repetition more.
+    the oldest of the lowest class of cost per byte. It may go only if the *stretch* of dropped
+    results around it can be replayed as a whole, with everything retained, when the backward run
+    gets there: by then only older results are in memory, so the bytes of a stretch are at most the
+    budget less the retained bytes before it. Otherwise the result stays and ends the stretch. When
+    no result may go, the next round allows stretches as long as Revolve can replay with one
+    repetition more.
 
     Why this is good: take n equal results and a budget of B. Dropping the oldest first makes
     stretches of B − 1, B − 2, … results with one retained result after each, until only retained
-    results are left: (B − 1) + (B − 2) + … ≈ B²/2 dropped results. So if n ≤ B²/2, every dropped
+    results are left: B(B − 1)/2 dropped results in all. So if n ≤ B(B + 1)/2, every dropped
     result is run again exactly once, and there are n − B of them, which is the least possible:
     no policy can retain more than B. Round r raises this to about the binomial (B + r choose r + 1)
     with r runs again, as in Revolve.
