@@ -8,6 +8,7 @@ share records with another walk in progress (a rule that differentiates, another
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -22,7 +23,7 @@ from gradtape.core.hooks import HOOKS
 from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
 from gradtape.core.small_floats import is_narrow
-from gradtape.core.state import STATE, WATCHING
+from gradtape.core.state import STATE, WATCHING, run_inside, unseen
 from gradtape.core.tensor import Tensor
 from gradtape.errors import GradtapeError
 
@@ -67,8 +68,9 @@ def walk(
         for _, ct in roots:
             careful = careful or is_traced(ct)
         watched = bool(WATCHING) and STATE.get().watched and not create_graph
+        pulled = bool(WATCHING) and bool(STATE.get().pullers)
         try:
-            idle = None if careful or create_graph or watched else segment.idle.pop()
+            idle = None if careful or create_graph or watched or pulled else segment.idle.pop()
         except IndexError:  # another walk is under way
             idle = None
         try:
@@ -254,6 +256,9 @@ def _walk_apart(
     taker = Taker(
         give, not_in_parts, give_output, careful=careful, rebuild=create_graph, watched=watched
     )
+    pull = _pull
+    if WATCHING and STATE.get().pullers:
+        pull = functools.partial(_pull_seen, lambda node: found.get(node, waiting.get(node)))
     for node, ct in roots:
         give(node, ct)
     while heap:
@@ -262,7 +267,7 @@ def _walk_apart(
         if record in wanted:
             found[record] = ct
         try:
-            record.pull(ct, taker)
+            pull(record, ct, taker)
         except GradtapeError as error:
             HOOKS.rule_failed(record.op, error)
             raise
@@ -270,6 +275,27 @@ def _walk_apart(
         if release and type(record) is not Output:
             record.free()
     return taker.unsure
+
+
+def _pull(record: Record, ct: Any, taker: Taker) -> None:
+    record.pull(ct, taker)
+
+
+def _pull_seen(held: Callable[[Node], Any], record: Record, ct: Any, taker: Taker) -> None:
+    """Let modes see the rules of a record as one step, whose ops they do not see."""
+    state = STATE.get()
+    hide = None if taker.watched or taker.rebuild else unseen(state)
+
+    def proceed() -> list[Any]:
+        if hide is None:
+            record.pull(ct, taker)
+        else:
+            run_inside(hide, record.pull, ct, taker)
+        return [held(parent) for parent in record.parents if parent is not None]
+
+    for mode in reversed(state.pullers):
+        proceed = functools.partial(mode.pull, record, proceed)
+    proceed()
 
 
 def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:
