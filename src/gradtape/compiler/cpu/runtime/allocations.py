@@ -9,8 +9,8 @@ Counted is what was asked for, by arrays and by temporaries of compiled code:
 - CuPy's pool, if CuPy is loaded. It has no peak, so that of what is in use is sampled.
 
 Where NumPy's tables are not known (`native_layout`), `tracemalloc` counts in place of the second:
-all that Python allocates, too, and only what was allocated since. The two peaks are then added, which
-is at least the peak of both.
+all that Python allocates, too, and only what was allocated since. The two peaks are then added,
+which is at least the peak of both.
 
 Working memory that each thread keeps (`scratch`), and memory of other handlers, is not counted.
 """

@@ -94,8 +94,8 @@ _STATE = f"""
 }}, align 64
 """
 
-# Of memory that somebody holds, that is: blocks that wait are not in use. The counters start anywhere,
-# as what was taken before they were on is not in them; only differences mean something.
+# Of memory that somebody holds: blocks that wait are not in use. The counters start anywhere, as
+# what was taken before they were on is not in them; only differences mean something.
 _COUNTERS = """
 def gt_counters() -> ptr:
     return counters
