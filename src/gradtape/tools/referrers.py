@@ -111,19 +111,28 @@ class _Roots:
         for name, module in list(sys.modules.items()):
             space = getattr(module, "__dict__", None)
             if isinstance(space, dict):
-                self._spaces.add(id(space))
-                if name.partition(".")[0] != "gradtape":
-                    for variable, value in list(space.items()):
-                        self._names.setdefault(id(value), f"global `{variable}` of {name}")
+                self._add(name, space)
         for frame in _running_frames():
-            variables = frame.f_locals
+            # Code that `exec` runs, such as a notebook's, may have globals that are no module's.
+            self._add(frame.f_globals.get("__name__", "?"), frame.f_globals)
             if frame.f_code.co_flags & _CO_OPTIMIZED:
-                if isinstance(variables, dict):
-                    self._snapshots.append(variables)
-                code = frame.f_code
-                where = f"{code.co_name} ({os.path.basename(code.co_filename)}:{frame.f_lineno})"
-                for variable, value in list(variables.items()):
-                    self._names[id(value)] = f"local `{variable}` of {where}"
+                self._add_locals(frame)
+
+    def _add(self, name: str, space: dict[str, Any]) -> None:
+        if id(space) not in self._spaces:
+            self._spaces.add(id(space))
+            if name.partition(".")[0] != "gradtape":
+                for variable, value in list(space.items()):
+                    self._names.setdefault(id(value), f"global `{variable}` of {name}")
+
+    def _add_locals(self, frame: FrameType) -> None:
+        variables = frame.f_locals
+        if isinstance(variables, dict):
+            self._snapshots.append(variables)
+        code = frame.f_code
+        where = f"{code.co_name} ({os.path.basename(code.co_filename)}:{frame.f_lineno})"
+        for variable, value in list(variables.items()):
+            self._names[id(value)] = f"local `{variable}` of {where}"
 
     def name(self, value: Any) -> str:
         """The variable that refers to an object; "" if there is none."""
