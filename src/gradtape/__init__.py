@@ -16,6 +16,10 @@ from gradtape.advice.public import (
     install as _install_help,
     missing_name as _missing_name,
 )
+from gradtape.autodiff.checkpoint_config import (
+    CheckpointConfig as CheckpointConfig,
+    CheckpointStrategy as CheckpointStrategy,
+)
 from gradtape.autodiff.context import compute_gradients as compute_gradients
 from gradtape.autodiff.jacobians import (
     hessian as hessian,
@@ -373,6 +377,12 @@ if TYPE_CHECKING:
         lgamma as lgamma,
         polygamma as polygamma,
     )
+    from gradtape.tools.benchmark import (
+        BenchmarkConfig as BenchmarkConfig,
+        PerformanceBenchmark as PerformanceBenchmark,
+    )
+    from gradtape.tools.benchmark_comparison import BenchmarkComparison as BenchmarkComparison
+    from gradtape.tools.benchmark_result import BenchmarkResult as BenchmarkResult
     from gradtape.tools.check import (
         GradientReport as GradientReport,
         NumericalChecker as NumericalChecker,
@@ -388,6 +398,8 @@ _NAMESPACES = (
     "stats", "testing",
 )  # fmt: skip
 _LAZY = {
+    "autodiff.checkpoint": "checkpoint checkpoint_sequential",
+    "autodiff.checkpoint_policies": "drop_ops keep_ops keep_up_to",
     "autodiff.custom": "custom_jvp custom_vjp",
     "autodiff.host_call": "host_call",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
@@ -406,6 +418,9 @@ _LAZY = {
     "ops.random_discrete": "bernoulli permutation randint",
     "ops.special.entropy": "xlogy",
     "ops.special.gamma": "digamma lgamma polygamma",
+    "tools.benchmark": "BenchmarkConfig PerformanceBenchmark",
+    "tools.benchmark_comparison": "BenchmarkComparison",
+    "tools.benchmark_result": "BenchmarkResult",
     "tools.check": "GradientReport NumericalChecker",
     "tools.explain_call": "explain_call",
     "tools.memory": "GradientMemoryProfiler",

@@ -19,11 +19,13 @@ MODULES = (
 
 # What is exempt from a check, and why.
 NO_EXAMPLE = {
+    "gradtape.BenchmarkComparison": "made by PerformanceBenchmark.compare, whose example shows one",
     "gradtape.GradientReport": "made by NumericalChecker, whose example shows one",
     "gradtape.GradtapeError": "a base class; its subclasses name the code that raises them",
     "gradtape.linalg.LinAlgError": "such a subclass",
 }
 NO_OPTIONS = {
+    "gradtape.CheckpointStrategy": "an enumeration: its members are explained",
     "gradtape.custom_jvp": "a decorator: its only argument is the function below it",
     "gradtape.custom_vjp": "the same",
 }
