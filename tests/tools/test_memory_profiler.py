@@ -379,6 +379,33 @@ def test_ops_in_a_recorded_backward_pass_are_of_the_backward_pass():
     assert ("multiply", "forward") not in phases
 
 
+@exact
+def test_what_is_computed_again_is_of_the_backward_pass():
+    config = gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Block, checkpoint_every_n=4)
+
+    def work() -> None:
+        tape = gt.GradientTape(checkpoint=config)
+        h = x = tape.watch(np.linspace(-1.0, 1.0, N))
+        for _ in range(16):
+            h = gt.tanh(h)
+        tape.gradient(gt.sum(h), x)
+
+    work()
+    peaks = []
+    for ops in (False, True):
+        profiler = gt.GradientMemoryProfiler()
+        profiler.start_profiling(ops=ops)
+        work()
+        peaks.append(profiler.peak_bytes())
+        profiler.stop_profiling()
+    assert peaks[1] == pytest.approx(peaks[0], abs=100)
+    assert peaks[0] < 12 * MB
+    again = uses(profiler.by_op(), "tanh", "backward").calls - 16
+    assert 8 <= again <= 16
+    total = sum(use.at_peak for use in profiler.by_op())
+    assert peaks[1] - total < MB + 100  # the values that the tape watched
+
+
 def test_error_in_an_op_is_measured_too():
     x = gt.tensor(np.ones(5))
     with gt.GradientMemoryProfiler() as profiler:
@@ -396,7 +423,14 @@ def test_report_has_totals_checkpoints_ops_and_lines():
         y = gt.tanh(x)
         gt.sum(y).backward()
     text = str(profiler)
-    for part in ("peak ", "in use", "waiting", "begin", "tanh, backward", "test_memory.py:"):
+    for part in (
+        "peak ",
+        "in use",
+        "waiting",
+        "begin",
+        "tanh, backward",
+        "test_memory_profiler.py:",
+    ):
         assert part in text
     assert "stopped" in repr(profiler)
     assert len(profiler.report(rows=1).splitlines()) < len(text.splitlines())
