@@ -142,14 +142,13 @@ class _Counters:
         with guard:
             if not self._meters:
                 source.open()
-            reading = self.read()
             self._meters = (*self._meters, meter)
-        return reading
+        return self.read()
 
     def remove(self, meter: Meter) -> _Reading:
         """Stop that; returns the last reading."""
+        reading = self.read()
         with guard:
-            reading = self.read()
             self._meters = tuple([other for other in self._meters if other is not meter])
             if not self._meters:
                 _source().close()
