@@ -82,6 +82,10 @@ class FileFormatError(GradtapeError, ValueError):
     """A file that is truncated, damaged or of another format: `gt.load("text.txt")`."""
 
 
+class OffloadError(GradtapeError, OSError):
+    """A kept result that cannot go to disk: `offload=True` on a full disk. Use another folder."""
+
+
 class WriteError(GradtapeError, ValueError):
     """A write that would lose history or go astray: `w[0] = 1.0` on a leaf outside `no_grad`."""
 

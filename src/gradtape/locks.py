@@ -53,6 +53,10 @@ class Lock(Protocol):
         """Let others have it, if this thread has not taken it more than once."""
         ...
 
+    def __enter__(self) -> bool: ...
+
+    def __exit__(self, *error: Any) -> None: ...
+
 
 class _Forks:
     """The state that a fork waits for.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import threading
 import weakref
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.core import offload
 from gradtape.core.recomputable import Recomputable
 from gradtape.core.restore import Restorer
 from gradtape.errors import ArgumentError, TapeError
@@ -180,6 +182,20 @@ def test_contexts(program: Callable[[Any], Any], config: gt.CheckpointConfig) ->
             program(x).backward(release=True)
         found.append(np.asarray(x.grad))
     np.testing.assert_array_equal(found[0], found[1])
+
+
+@each_program
+@each_config
+def test_no_bit_of_results_on_disk_changes(
+    program: Callable[[Any], Any], config: gt.CheckpointConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if config.strategy is None:
+        pytest.skip("nothing would go to disk")
+    monkeypatch.setattr(offload, "LEAST_BYTES", 1)
+    on_disk = dataclasses.replace(config, offload=True)
+    np.testing.assert_array_equal(
+        gradient(program, SMALL, on_disk), gradient(program, SMALL, None), strict=True
+    )
 
 
 @each_program

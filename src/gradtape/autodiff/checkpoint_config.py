@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import enum
 import math
+import os
 from dataclasses import dataclass
 
 from gradtape.autodiff.checkpoint_auto import Auto
 from gradtape.autodiff.checkpoint_strategies import Blocks, Full, KeepNothing, Selective
+from gradtape.core.offload import Store
 from gradtape.errors import ArgumentError, a_type
 
 
@@ -48,9 +50,13 @@ class CheckpointConfig:
         min_compute_cost: From how many operations on elements an op is expensive.
         memory_budget_mb: With `Auto`, the megabytes (of 10⁶ bytes) that kept results, recomputed
             ones and cotangents may take together.
+        offload: Whether results that are kept go to disk, if they have a megabyte or more: True for
+            a file in the system's folder for temporary files, or the path of another folder. The
+            file has no name, and vanishes with the tape or the process, also after a crash.
 
     Raises:
-        ArgumentError: The strategy is none, or a number is negative or missing.
+        ArgumentError: The strategy is none, a number is negative or missing, or `offload` is no
+            folder.
 
     >>> config = gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Block, checkpoint_every_n=10)
     >>> tape = gt.GradientTape(checkpoint=config)
@@ -65,6 +71,7 @@ class CheckpointConfig:
     checkpoint_every_n: int | None = None
     min_compute_cost: float = 0
     memory_budget_mb: float | None = None
+    offload: bool | str | os.PathLike[str] = False
 
     def __post_init__(self) -> None:
         if not (self.strategy is None or isinstance(self.strategy, CheckpointStrategy)):
@@ -89,9 +96,17 @@ class CheckpointConfig:
                 f"CheckpointConfig: {self.strategy} {need}; a budget is for "
                 "gt.CheckpointStrategy.Auto"
             )
+        _check_offload(self.offload, self.strategy)
 
     def policy(self) -> KeepNothing | None:
         """The policy for the records of one tape; None to keep what rules read."""
+        policy = self._policy_of_strategy()
+        if policy is not None and self.offload is not False:
+            folder = None if self.offload is True else os.path.abspath(self.offload)
+            policy.store = Store(folder)
+        return policy
+
+    def _policy_of_strategy(self) -> KeepNothing | None:
         match self.strategy:
             case None:
                 return None
@@ -104,6 +119,20 @@ class CheckpointConfig:
             case CheckpointStrategy.Auto:
                 assert self.memory_budget_mb is not None  # checked above
                 return Auto(int(self.memory_budget_mb * 1e6))
+
+
+def _check_offload(folder: object, strategy: CheckpointStrategy | None) -> None:
+    """Raise if something is neither a bool nor a path, or nothing would ever go there."""
+    if not isinstance(folder, bool | str | os.PathLike) or folder == "":
+        got = repr(folder) if folder == "" else a_type(folder)
+        raise ArgumentError(
+            f"CheckpointConfig: got {got} for offload, expected True, False or the path of a folder"
+        )
+    if folder is not False and strategy is None:
+        raise ArgumentError(
+            f"CheckpointConfig: got offload={folder!r} without a strategy, which decides what to "
+            "keep; gt.CheckpointStrategy.Selective keeps all results"
+        )
 
 
 def _check_amount(name: str, value: object, what: str) -> None:

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from gradtape.core.offload import Store
 from gradtape.core.recomputable import Recomputable
 
 # Blocks of all tapes are numbered, so that no two of them are taken for one.
@@ -47,7 +48,13 @@ class CheckpointReport(NamedTuple):
 
 
 class KeepNothing:
-    """Base of policies: keeps no result but those that other blocks read."""
+    """Base of policies: keeps no result but those that other blocks read.
+
+    Attributes:
+        store: Where large results that are kept go; None if they stay in memory.
+    """
+
+    store: Store | None = None
 
     def __init__(self) -> None:
         self.block = next_block()
@@ -78,7 +85,8 @@ class KeepNothing:
             known: The policies made so far for that run, by the first ones.
         """
         if self not in known:
-            known[self] = self._fresh(known)
+            known[self] = fresh = self._fresh(known)
+            fresh.store = self.store and self.store.another()
         return known[self]
 
     def _fresh(self, known: dict[Any, Any]) -> KeepNothing:

@@ -259,9 +259,8 @@ def record_recomputable(
             source[0].read = True
     # Who a function is of knows its effects: what the host was asked, it is not asked again. And
     # NumPy computes large arrays itself where it is to report errors, which the walk turns off.
-    if op.effect == "host" or (is_large(inputs) and not numpy_is_quiet()):
-        made.out = out
-    elif policy.keeps(made, out):
+    must = op.effect == "host" or (is_large(inputs) and not numpy_is_quiet())
+    if must or policy.keeps(made, out):
         made.keep(out)
     elif op.kind == "custom":
         made.mark = fingerprint(out)

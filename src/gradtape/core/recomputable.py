@@ -21,6 +21,7 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.cost import estimated_cost
 from gradtape.core.kernels import LARGE
 from gradtape.core.level import Node, Segment
+from gradtape.core.offload import Offloaded, Store, owner_of
 from gradtape.core.op import Op
 from gradtape.core.record import Assigning, General, Output, Record, Taker, give_part
 from gradtape.errors import TapeError
@@ -34,9 +35,11 @@ class RecordPolicy(Protocol):
 
     Attributes:
         block: The number of the block that the next record belongs to.
+        store: Where large results that are kept go; None if they stay in memory.
     """
 
     block: int
+    store: Store | None
 
     def keeps(self, record: Recomputable, out: Any) -> bool:
         """Whether a new record keeps its result; older ones may be told to drop theirs."""
@@ -116,7 +119,19 @@ class Recomputable(General):
     # ---- its result ------------------------------------------------------------------------
 
     def keep(self, out: Any) -> None:
-        """Hold the result."""
+        """Hold the result, in memory or on disk.
+
+        Raises:
+            OffloadError: It could not be written to disk.
+        """
+        store = self._store
+        if store is not None:
+            try:
+                parts = tuple([self._stored(part, store) for part in self._parts(out)])
+            except BaseException:
+                self.policy.freed(self)  # which has counted it
+                raise
+            out = parts[0] if self.op.outputs == 1 else parts
         self.out = out
 
     def drop(self) -> None:
@@ -125,7 +140,10 @@ class Recomputable(General):
 
     def result(self, index: int | None) -> Any:
         """One of the results it holds, or all of them for None; an `Aval` for what is not there."""
-        return self.out if index is None else self.out[index]
+        out = self.out if index is None else self.out[index]
+        if type(out) is tuple:
+            return tuple([_read(part) for part in out])
+        return _read(out)
 
     def is_there(self, index: int | None) -> bool:
         """Whether it holds one of its results; all of them, for None."""
@@ -133,14 +151,46 @@ class Recomputable(General):
         return not any(isinstance(part, Aval) for part in parts)
 
     def pin(self, index: int | None, value: Any) -> None:
-        """Keep a result that is used in another block."""
+        """Keep a result that is used in another block.
+
+        Raises:
+            OffloadError: It could not be written to disk.
+        """
         if self.is_there(index):
             return
+        store = self._store
+        if store is not None:
+            value = self._stored(value, store)
         if index is None:
             self.out = value
         else:
             self.out = (*self.out[:index], value, *self.out[index + 1 :])
         self.policy.pinned(self)
+
+    @property
+    def _store(self) -> Store | None:
+        """Where its result goes if it is kept: the tape's, where a function in it has none."""
+        own = self.policy.store
+        return self.segment.policy.store if own is None and self.segment.policy else own
+
+    def _stored(self, value: Any, store: Store) -> Any:
+        """A value to keep: on disk, unless it is small or in memory that is held anyway."""
+        return value if self._sees_operands(value) else store.put(value)
+
+    def _sees_operands(self, value: Any) -> bool:
+        """Whether a value shares its memory with an operand that a record holds, such as a leaf."""
+        if type(value) is not np.ndarray:
+            return False
+        owner = owner_of(value)
+        pending = [self]
+        while pending:
+            record = pending.pop()
+            for source, held in zip(record.sources(), record.inputs, strict=True):
+                if type(held) is np.ndarray and owner_of(held) is owner:
+                    return True
+                if source is not None and record.op.aliases:
+                    pending.append(source[0])
+        return False
 
     def check(self, out: Any) -> None:
         """Raise if a user's function gave another result this time.
@@ -219,6 +269,11 @@ def source_of(node: Node | None) -> Source | None:
     if isinstance(node, Output) and isinstance(node.parent, Recomputable):
         return node.parent, node.index
     return None
+
+
+def _read(value: Any) -> Any:
+    """A value that a record holds, from disk if it is there."""
+    return value.array() if type(value) is Offloaded else value
 
 
 def is_dropped(node: Node | None, block: int) -> bool:

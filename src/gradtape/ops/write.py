@@ -72,6 +72,7 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
         shape = part_shape(items, target.shape)
         if not number and value.shape != shape:
             return False
+        before = None if policy is None else target[items].copy()
         target[items] = value
     except IndexError:
         return False  # the general way raises the right error
@@ -83,9 +84,13 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
             tensor.record = Assigning(_OP, segment, parents, inputs, whole, params, None)
         else:
             operands, kind = (target, value), RecomputableAssigning
-            made = record_recomputable(
-                policy, segment, _OP, parents, operands, target, params, kind
-            )
+            try:
+                made = record_recomputable(
+                    policy, segment, _OP, parents, operands, target, params, kind
+                )
+            except BaseException:
+                target[items] = before  # the record of the tensor is that of its old value
+                raise
             tensor.record = made.record
         tensor._off = None
     return True
