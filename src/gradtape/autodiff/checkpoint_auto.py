@@ -30,9 +30,9 @@ from gradtape.errors import BudgetError
 
 # Planning must not take longer than what it saves. A trace is planned once.
 _QUICK, _THOROUGH = Planner(stages=32, units=128, compare=0), Planner()
-# Besides results, an op and its rule need room for so many of the largest: what is computed, its
-# cotangent, those of two operands.
-_WORKING = 4
+# Besides results that are kept, an op and its rule need room for so many of the largest: what is
+# computed, its cotangent, those of two operands. They need it for so many of their own at least.
+_WORKING, _LEAST = 4, 2
 # A result that is used so many records after it was made is worth more than its cost says.
 _FAR = 64
 # When so many records have died, and more than are alive, the others are counted anew.
@@ -81,18 +81,16 @@ class Auto(KeepNothing):
         if record.size > self._largest:
             self._largest = record.size
             what = f"{record.op.name}, whose result takes {record.size / 1e6:.3g} MB,"
-            self._check(self._working, what)
+            self._check(_LEAST * record.size, what)
         if any(map(is_traced, out if isinstance(out, tuple) else (out,))):
             self._traced.append(record)
             return True
         if self._dead > max(_MANY_DEAD, len(self._numbered) // 2):
             self._count_anew()
         outside = self._held_outside()
-        self._check(
-            self._working + outside,
-            f"{record.op.name}, while {outside / 1e6:.3g} MB of earlier results are in use,",
-        )
-        self._online.budget = self._budget - self._working - outside
+        what = f"{record.op.name}, while {outside / 1e6:.3g} MB of earlier results are in use,"
+        self._check(_LEAST * record.size + outside, what)
+        self._online.budget = max(0, self._budget - self._working - outside)
         return self._number(record)
 
     @property
@@ -170,9 +168,9 @@ class Auto(KeepNothing):
         if self._traced:
             records, self._traced = self._traced, []
             items = _items(records)
-            other = self._working + _most_waiting(items)
-            self._check(minimum(items) + other, "the traced function")
-            room = self._budget - other
+            waiting, least = _most_waiting(items), minimum(items)
+            self._check(least + waiting + _LEAST * self._largest, "the traced function")
+            room = max(least, self._budget - waiting - self._working)
             plan = _THOROUGH.retained(items, room)
             names = [each.op.name for each in records]
             self._plans[:] = ["\n".join(describe(items, plan, names, room=room))]
@@ -184,19 +182,24 @@ class Auto(KeepNothing):
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         items = _items(stretch)
-        other = self._working + restored.cotangents() + self._held_outside()
-        room = self._budget - other - self._online.bytes - restored.held
-        least = minimum(items)
+        other = restored.cotangents() + self._held_outside() + self._online.bytes + restored.held
+        room, least = self._budget - other - self._working, minimum(items)
         if least > room:
-            if not restored.let_go() and not self._online.bytes:
-                self._check(least + self._budget - room, "the backward pass")
-            self._online.budget = min(self._online.budget, self._online.bytes - (least - room))
-            for number in self._online.shrink() if not restored.changed else ():
-                self._drop(number)
+            if restored.let_go() or self._let_go(least - room):
                 restored.changed = True
-            return None  # it is asked again, for more records
-        plan = _QUICK.retained(items, room)
+                return None  # it is asked again, for more records
+            own = max([item.bytes for item in items])
+            self._check(least + other + _WORKING * own, "the backward pass")
+        plan = _QUICK.retained(items, max(least, room))
         return frozenset([stretch[place] for place in plan])
+
+    def _let_go(self, needed: int) -> bool:
+        """Drop kept results to get some bytes; returns whether there were any."""
+        before = self._online.bytes
+        self._online.budget = max(0, before - needed)
+        for number in self._online.shrink():
+            self._drop(number)
+        return self._online.bytes < before
 
 
 def _items(records: Sequence[Recomputable]) -> list[Item]:
