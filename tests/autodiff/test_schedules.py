@@ -384,6 +384,13 @@ def test_unet(share, again):
     assert share_again(unet(), share, Auto()) <= again
 
 
+def test_long_lists_with_views():
+    # Plans that count views but not their bases would not fit, and one of Revolve's take over.
+    items = transformer(50)
+    assert len(items) > Auto().compare
+    assert share_again(items, 0.3, Auto()) <= 0.5
+
+
 def test_long_lists_are_grouped():
     items = chain(20_000)
     plan = Auto().retained(items, 2000)

@@ -327,7 +327,8 @@ def _taker(
             heappush(heap, (-node.sequence, node))
         parts[index] = ct if parts[index] is None else add(parts[index], ct)
 
-    return Taker(give, give_part, give_output, fresh, wanted, restorer=Restorer())
+    restorer = Restorer(lambda: [record.ct for _, record in heap])
+    return Taker(give, give_part, give_output, fresh, wanted, restorer=restorer)
 
 
 # ---- the walk that can do everything ------------------------------------------------------------
@@ -373,7 +374,7 @@ def _walk_apart(
         careful=careful,
         rebuild=create_graph,
         watched=watched,
-        restorer=Restorer(),
+        restorer=Restorer(waiting.values),
     )
     pull = _pull
     if WATCHING and STATE.get().pullers:

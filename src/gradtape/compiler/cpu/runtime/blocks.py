@@ -172,7 +172,11 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Any:
 
 def maker(shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
     """A function that makes empty arrays of a shape and dtype, in kept memory if they are large."""
-    if for_array(math.prod(shape) * np.dtype(dtype).itemsize) is None:
+    dtype = np.dtype(dtype)
+    if dtype.kind in "biufc" and dtype.isnative:
+        # Arrays that were unpickled have dtypes of their own, and fast paths compare by identity.
+        dtype = np.dtype(dtype.type)
+    if for_array(math.prod(shape) * dtype.itemsize) is None:
         return functools.partial(np.empty, shape, dtype)
     return functools.partial(pooled(), np.empty, shape, dtype)
 
