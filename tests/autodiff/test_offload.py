@@ -30,7 +30,7 @@ CONFIGS = {
     "every record": gt.CheckpointConfig(strategy=S.Block, checkpoint_every_n=1, offload=True),
     "selective": gt.CheckpointConfig(strategy=S.Selective, offload=True),
     "some": gt.CheckpointConfig(strategy=S.Selective, checkpoint_every_n=3, offload=True),
-    "auto": gt.CheckpointConfig(strategy=S.Auto, memory_budget_mb=30, offload=True),
+    "auto": gt.CheckpointConfig(strategy=S.Auto, memory_budget_mb=40, offload=True),
 }
 each_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 LARGE = np.linspace(0.1, 1.1, 160_000).reshape(400, 400)
