@@ -155,6 +155,9 @@ class KeepNothing:
     def freed(self, record: Recomputable) -> None:
         """Nothing to count."""
 
+    def replayed(self, out: Any) -> Any:
+        return out
+
     def retained(
         self, stretch: Sequence[Recomputable], held: int
     ) -> frozenset[Recomputable] | None:

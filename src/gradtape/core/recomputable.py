@@ -49,6 +49,10 @@ class RecordPolicy(Protocol):
         """A record has been freed, with the result it kept."""
         ...
 
+    def replayed(self, out: Any) -> Any:
+        """What stands for the result of a record that was computed again: usually the result."""
+        ...
+
     def retained(
         self, stretch: Sequence[Recomputable], held: int
     ) -> frozenset[Recomputable] | None:

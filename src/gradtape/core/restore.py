@@ -140,6 +140,7 @@ class Restorer:
             scope = recording_from(record.floor)
             out = run_inside(scope, call_rewritten, record.op, operands, record.params)
         record.check(out)
+        out = record.policy.replayed(out)
         later.add(out)
         return out
 
@@ -163,7 +164,7 @@ class Restorer:
 # ---- replays in a trace -------------------------------------------------------------------------
 
 # The value of the first operand, not before the second one is there.
-_AGAIN = Op(
+AGAIN = Op(
     "again",
     lambda xp, x, after: x,
     infer_like,
@@ -189,7 +190,7 @@ class _Later:
             return value
         known = self._known.get(id(value))
         if known is None:
-            waiting = call_rewritten(_AGAIN, (value, self._after), {})
+            waiting = call_rewritten(AGAIN, (value, self._after), {})
             known = self._known[id(value)] = value, waiting
         return known[1]
 

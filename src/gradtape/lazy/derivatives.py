@@ -20,7 +20,7 @@ from gradtape.backends import is_raw
 from gradtape.core.call import is_differentiable, record
 from gradtape.core.level import Leaf, Node as RecordNode, Segment
 from gradtape.core.nested import unshell
-from gradtape.core.state import next_level
+from gradtape.core.state import keeping, next_level, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk
 from gradtape.errors import ArgumentError, DTypeError, UnknownSizeError, a_type
@@ -29,6 +29,7 @@ from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Symbol, TraceLevel, operand_of
 from gradtape.lazy.level import check_outside
 from gradtape.lazy.programs import subgraph
+from gradtape.lazy.recomputed import recomputing
 from gradtape.ops.like import zeros_like as zeros_of_shape
 from gradtape.ops.shape import reshape
 
@@ -192,7 +193,7 @@ def gradients(
             )
     cotangents = _cotangents(name, level, ys, seeds)
     segment = Segment(next_level(), f"gt.graph.{name}", strict=True)
-    records = _recorded(level, segment, ys, xs)
+    records = run_inside(keeping(None), _recorded, level, segment, ys, xs)
     segment.active = False
     roots = [
         (records[operand_of(y)], ct)
@@ -267,6 +268,7 @@ def _recorded(
     """Records of the values between `xs` and `ys`, as eager code would have made them."""
     wanted = {operand_of(x) for x in xs}
     _, nodes = subgraph(level.nodes, [*map(operand_of, ys), *wanted])
+    policy = segment.policy = recomputing(nodes, wanted)
     made = {value for node in nodes for value in node.outputs}
     records: dict[Operand, RecordNode] = {x: Leaf(segment, x) for x in wanted if x not in made}
     symbols: dict[Operand, Any] = {}
@@ -284,6 +286,8 @@ def _recorded(
             parents = [records.get(operand) for operand in node.operands]
             outs = tuple([symbol(value) for value in node.outputs])
             out = outs[0] if node.op.outputs == 1 else outs
+            if policy is not None:
+                policy.node = node
             results = record(
                 segment, node.op, parents, list(map(symbol, node.operands)), out, node.params
             )
