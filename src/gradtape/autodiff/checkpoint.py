@@ -39,6 +39,8 @@ class Region(KeepNothing):
         outer: The policy in force around the call.
     """
 
+    is_one_checkpoint = True
+
     def __init__(self, keeps: Keeps | None = None, outer: Any = None) -> None:
         super().__init__()
         self._keeps = keeps

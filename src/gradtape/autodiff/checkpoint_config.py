@@ -126,6 +126,8 @@ def _check_amount(name: str, value: object, what: str) -> None:
 class KeepNothing:
     """Base of policies: keeps no result but those that other blocks read."""
 
+    is_one_checkpoint = False
+
     def __init__(self) -> None:
         self.block = next_block()
 

@@ -33,9 +33,11 @@ class RecordPolicy(Protocol):
 
     Attributes:
         block: The number of the block that the next record belongs to.
+        is_one_checkpoint: Whether its records count as one checkpoint: a call of a function.
     """
 
     block: int
+    is_one_checkpoint: bool
 
     def keeps(self, record: Recomputable) -> bool:
         """Whether a new record keeps its result; older ones may be told to drop theirs."""

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.call import call_rewritten
+from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.finite import is_traced
 from gradtape.core.lowering import Relabel
 from gradtape.core.op import Facts, Op, Zero, infer_like
@@ -37,6 +38,7 @@ class Restorer:
     def __init__(self) -> None:
         self._values: dict[Recomputable, Any] = {}
         self._held = 0
+        self._statistics = STATISTICS.get()
 
     def values(self, record: Recomputable, ct: Any = None) -> tuple[tuple[Any, ...], Any]:
         """The inputs and the result of a record as its rules read them: values, or avals.
@@ -46,6 +48,9 @@ class Restorer:
             ct: Its cotangent; of an op with several results, one for each or None. None if it is
                 visited for something else.
         """
+        if self._statistics is not None:
+            self._statistics.begin(record.segment)
+            self._statistics = None
         read_out, *read = record.reads
         sources = record.sources()
         wanted = [source for source, reads in zip(sources, read, strict=True) if source and reads]

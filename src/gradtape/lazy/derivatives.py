@@ -18,6 +18,7 @@ from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.transforms import vmap
 from gradtape.backends import is_raw
 from gradtape.core.call import is_differentiable, record
+from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.level import Leaf, Node as RecordNode, Segment
 from gradtape.core.nested import unshell
 from gradtape.core.state import keeping, next_level, run_inside
@@ -201,6 +202,9 @@ def gradients(
         if operand_of(y) in records
     ]
     sources = [records[operand_of(x)] for x in xs]
+    statistics = STATISTICS.get()
+    if statistics is not None and segment.policy is not None:
+        statistics.add(0, segment.policy.checkpoints)
     line, level.line = level.line, user_line()
     try:
         found = walk(segment, roots, sources=sources)
