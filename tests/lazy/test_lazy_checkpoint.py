@@ -215,9 +215,9 @@ def test_hooks_are_called_once() -> None:
         x = ctx.placeholder("x", (3,))
         h = gt.checkpoint(lambda x: gt.exp(gt.graph.raw_hook(gt.sin(x), seen.append)) ** 2)(x)
         (g,) = gt.graph.grad([gt.sum(h)], [x])
-        return g.eval(ctx, {x: np.zeros(3)})
+        return ctx.evaluator().push(g).push(h).feed(x, np.zeros(3)).run()
 
-    np.testing.assert_array_equal(gt.run(program), [2.0] * 3)
+    np.testing.assert_array_equal(gt.run(program), [[2.0] * 3, [1.0] * 3])
     assert len(seen) == 1
 
 
@@ -285,6 +285,22 @@ def test_gradients_inside_of_checkpointed_functions() -> None:
     np.testing.assert_allclose(
         gt.run(lambda ctx: program(ctx, gt.checkpoint)), expected, rtol=1e-12
     )
+
+
+def test_gradients_inside_of_checkpointed_functions_keep_what_they_read() -> None:
+    """Only gradients of the function compute again what it computed."""
+
+    def slope(x: Any) -> Any:
+        return gt.graph.grad([gt.sum(gt.tanh(gt.exp(x) * x))], [x])[0]
+
+    def program(ctx: Any) -> Any:
+        x = ctx.placeholder("x", (4,))
+        g = gt.checkpoint(slope)(x)
+        for _ in range(2):
+            g.eval(ctx, {x: np.ones(4)})
+        return graph_of(ctx)
+
+    assert without_replays(gt.run(program)) is None
 
 
 def test_programs_are_found_again_by_their_graphs() -> None:
