@@ -21,7 +21,7 @@ from gradtape.core.call import is_differentiable, record
 from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.level import Leaf, Node as RecordNode, Segment
 from gradtape.core.nested import unshell
-from gradtape.core.state import keeping, next_level, run_inside
+from gradtape.core.state import current, keeping, next_level, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk
 from gradtape.errors import ArgumentError, DTypeError, UnknownSizeError, a_type
@@ -194,7 +194,7 @@ def gradients(
             )
     cotangents = _cotangents(name, level, ys, seeds)
     segment = Segment(next_level(), f"gt.graph.{name}", strict=True)
-    records = run_inside(keeping(None), _recorded, level, segment, ys, xs)
+    records = run_inside(keeping(None), _recorded, level, segment, ys, xs, current().policy)
     segment.active = False
     roots = [
         (records[operand_of(y)], ct)
@@ -267,12 +267,15 @@ def _cotangents(
 
 
 def _recorded(
-    level: TraceLevel, segment: Segment, ys: Sequence[Tensor], xs: Sequence[Tensor]
+    level: TraceLevel, segment: Segment, ys: Sequence[Tensor], xs: Sequence[Tensor], inside: Any
 ) -> dict[Operand, RecordNode]:
-    """Records of the values between `xs` and `ys`, as eager code would have made them."""
+    """Records of the values between `xs` and `ys`, as eager code would have made them.
+
+    Inside of a checkpointed function, its policy is given.
+    """
     wanted = {operand_of(x) for x in xs}
     _, nodes = subgraph(level.nodes, [*map(operand_of, ys), *wanted])
-    policy = segment.policy = recomputing(nodes, wanted)
+    policy = segment.policy = recomputing(nodes, wanted, inside)
     made = {value for node in nodes for value in node.outputs}
     records: dict[Operand, RecordNode] = {x: Leaf(segment, x) for x in wanted if x not in made}
     symbols: dict[Operand, Any] = {}

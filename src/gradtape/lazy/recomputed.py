@@ -69,12 +69,14 @@ class Recomputing(KeepNothing):
         return frozenset(halves or ()).union(record for record in own if record.read)
 
 
-def recomputing(nodes: Sequence[Node], xs: Collection[Operand]) -> Recomputing | None:
+def recomputing(nodes: Sequence[Node], xs: Collection[Operand], inside: Any) -> Recomputing | None:
     """The policy for a derivative by some values; None if there is nothing to compute again.
 
     Args:
         nodes: The nodes that the values to differentiate depend on, in order.
         xs: What to differentiate by.
+        inside: The policy of the checkpointed function that asks for the derivative, and keeps what
+            it computes until it returns; None outside of one.
     """
     if not any(node.region is not None or node.op is MARK for node in nodes):
         return None
@@ -83,7 +85,7 @@ def recomputing(nodes: Sequence[Node], xs: Collection[Operand]) -> Recomputing |
     recorded = list(_recorded(nodes, xs))
     read, crossing = _read(recorded), _crossing(recorded)
     for node, _ in recorded:
-        part = _part_of(node, marked, crossing)
+        part = _part_of(node, marked, crossing, inside)
         if part is None and read.isdisjoint(node.outputs):
             part = _UNREAD
         if part is not None and not _is_noticed(node):
@@ -176,14 +178,14 @@ def _checkpoint_of(
 
 
 def _part_of(
-    node: Node, marked: dict[Operand, Hashable], crossing: set[Operand]
+    node: Node, marked: dict[Operand, Hashable], crossing: set[Operand], inside: Any
 ) -> Hashable | None:
     """The checkpoint that a node is computed again for; None if its results may be kept."""
     for value in node.outputs:
         if value in marked:
             return marked[value]
     region = node.region
-    if region is None or not crossing.isdisjoint(node.outputs):
+    if region is None or region is inside or not crossing.isdisjoint(node.outputs):
         return None
     avals = tuple([value.aval for value in node.outputs])
     if region.chooses(node.op.name, avals[0] if node.op.outputs == 1 else avals):
