@@ -389,11 +389,18 @@ if TYPE_CHECKING:
         lgamma as lgamma,
         polygamma as polygamma,
     )
+    from gradtape.tools.benchmark import (
+        BenchmarkConfig as BenchmarkConfig,
+        PerformanceBenchmark as PerformanceBenchmark,
+    )
+    from gradtape.tools.benchmark_comparison import BenchmarkComparison as BenchmarkComparison
+    from gradtape.tools.benchmark_result import BenchmarkResult as BenchmarkResult
     from gradtape.tools.check import (
         GradientReport as GradientReport,
         NumericalChecker as NumericalChecker,
     )
     from gradtape.tools.explain_call import explain_call as explain_call
+    from gradtape.tools.memory import GradientMemoryProfiler as GradientMemoryProfiler
     from gradtape.tools.writes import detect_writes as detect_writes
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
@@ -425,8 +432,12 @@ _LAZY = {
     "ops.random_discrete": "bernoulli permutation randint",
     "ops.special.entropy": "xlogy",
     "ops.special.gamma": "digamma lgamma polygamma",
+    "tools.benchmark": "BenchmarkConfig PerformanceBenchmark",
+    "tools.benchmark_comparison": "BenchmarkComparison",
+    "tools.benchmark_result": "BenchmarkResult",
     "tools.check": "GradientReport NumericalChecker",
     "tools.explain_call": "explain_call",
+    "tools.memory": "GradientMemoryProfiler",
     "tools.writes": "detect_writes",
 }
 _PLACES = {

@@ -19,6 +19,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.cost import estimated_cost
+from gradtape.core.kernels import LARGE
 from gradtape.core.level import Node, Segment
 from gradtape.core.op import Op
 from gradtape.core.record import Assigning, General, Output, Record, Taker, give_part
@@ -26,6 +27,30 @@ from gradtape.errors import TapeError
 
 # Where the value of an operand is found: the record that made it, and which of its results it is.
 Source = tuple["Recomputable", int | None]
+
+
+class Restored(Protocol):
+    """What a walk holds while it restores values, see `core.restore`.
+
+    Attributes:
+        held: The bytes of results that were retained in replays.
+        changed: To be set by a policy that let something go: it is asked again then.
+    """
+
+    held: int
+    changed: bool
+
+    def cotangents(self) -> int:
+        """The bytes of cotangents that wait for their records."""
+        ...
+
+    def let_go(self) -> int:
+        """Drop the newest restored result that is not needed right now.
+
+        Returns:
+            Its bytes; 0 if there is none.
+        """
+        ...
 
 
 class RecordPolicy(Protocol):
@@ -39,7 +64,7 @@ class RecordPolicy(Protocol):
     block: int
     is_one_checkpoint: bool
 
-    def keeps(self, record: Recomputable) -> bool:
+    def keeps(self, record: Recomputable, out: Any) -> bool:
         """Whether a new record keeps its result; older ones may be told to drop theirs."""
         ...
 
@@ -48,21 +73,30 @@ class RecordPolicy(Protocol):
         ...
 
     def freed(self, record: Recomputable) -> None:
-        """A record has been freed, with the result it kept."""
+        """A record is about to be freed, with the result it may hold."""
         ...
 
-    def replayed(self, out: Any) -> Any:
-        """What stands for the result of a record that was computed again: usually the result."""
+    def replayed(self, record: Recomputable) -> None:
+        """A result has been computed again."""
+        ...
+
+    def visited(self, record: Recomputable) -> None:
+        """A walk has come to a record, and is about to look for the values that it reads."""
+        ...
+
+    def labelled(self, out: Any) -> Any:
+        """What stands for a result that was computed again: the result, or one that is marked."""
         ...
 
     def retained(
-        self, stretch: Sequence[Recomputable], held: int
+        self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         """Which results to retain while a stretch is replayed; None for all that rules read.
 
         Args:
             stretch: Records to replay, oldest first. The walk is about to visit them, newest first.
-            held: The bytes of results that were retained in earlier replays.
+            restored: What the walk holds besides. If something is let go, here or by records that
+                kept it, the stretch may be a longer one, and the policy is asked again.
         """
         ...
 
@@ -73,7 +107,7 @@ class Recomputable(General):
     Attributes:
         policy: The policy of the stretch.
         block: The number of its block.
-        kept: Whether the policy counts its result as kept.
+        place: A number that its policy knows it by.
         size: The bytes of its result; 0 for one that shares memory with an operand.
         flat: Whether the bare rules hold, as for the records of the fast paths.
         floor: Up to which level recording was off when it was made, as in the state.
@@ -81,7 +115,7 @@ class Recomputable(General):
         read: Whether a rule reads its result: its own, or one of a record that uses it.
     """
 
-    __slots__ = ("block", "flat", "floor", "kept", "mark", "policy", "read", "size")
+    __slots__ = ("block", "flat", "floor", "mark", "place", "policy", "read", "size")
 
     def __init__(
         self,
@@ -100,7 +134,7 @@ class Recomputable(General):
         self.policy = policy
         self.block = policy.block
         self.size = 0 if op.aliases else sum(map(nbytes, self._parts(avals)))
-        self.kept = False
+        self.place = -1
         self.flat = flat
         self.floor = floor
         self.mark: int | None = None
@@ -118,11 +152,11 @@ class Recomputable(General):
 
     def keep(self, out: Any) -> None:
         """Hold the result."""
-        self.out, self.kept = out, True
+        self.out = out
 
     def drop(self) -> None:
         """Let go of the result, which can be computed again."""
-        self.out, self.kept = self.avals, False
+        self.out = self.avals
 
     def result(self, index: int | None) -> Any:
         """One of the results it holds, or all of them for None; an `Aval` for what is not there."""
@@ -155,6 +189,10 @@ class Recomputable(General):
                 "pass of a checkpointed tape; it must depend on its arguments only. Pass random "
                 "numbers and everything that changes as arguments, or call it outside of the tape"
             )
+
+    def keeps_large(self) -> bool:
+        # Its own result may be restored for it, or an operand of about that size.
+        return self.size >= 4 * LARGE
 
     def free(self) -> None:
         self.policy.freed(self)

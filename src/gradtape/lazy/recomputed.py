@@ -12,9 +12,9 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 from gradtape.autodiff.checkpoint import MARK
-from gradtape.autodiff.checkpoint_config import Full, KeepNothing
+from gradtape.autodiff.checkpoint_strategies import Full, KeepNothing
 from gradtape.core.call import call, is_differentiable
-from gradtape.core.recomputable import Recomputable, nbytes
+from gradtape.core.recomputable import Recomputable, Restored, nbytes
 from gradtape.core.restore import AGAIN
 from gradtape.core.tensor import Tensor
 from gradtape.graph.ir import Node, Operand, Value
@@ -39,7 +39,7 @@ class Recomputing(KeepNothing):
         # What each record that keeps nothing is part of, by its number.
         self._parts: dict[int, Hashable] = {}
 
-    def keeps(self, record: Recomputable) -> bool:
+    def _decides(self, record: Recomputable, out: Any) -> bool:
         assert self.node is not None  # it is set for each record
         part = self._dropped.get(self.node)
         if part is None:
@@ -47,15 +47,15 @@ class Recomputing(KeepNothing):
         self._parts[record.sequence] = part
         return False
 
-    def replayed(self, out: Any) -> Any:
+    def labelled(self, out: Any) -> Any:
         """The result, marked: derivatives of this derivative do not keep it either."""
         if isinstance(out, tuple):
-            return tuple(map(self.replayed, out))
+            return tuple(map(self.labelled, out))
         traced = isinstance(out, Tensor) and is_differentiable(out)
         return call(MARK, (out,), {"least": 0}) if traced else out
 
-    def retained(
-        self, stretch: Sequence[Recomputable], held: int
+    def _retained(
+        self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         """What rules read, of the last checkpoint in a long row; the others are replayed by halves.
 
@@ -65,7 +65,7 @@ class Recomputing(KeepNothing):
         if len({part for part in parts if part is not _UNREAD}) <= 2:
             return None
         own = [record for record, part in zip(stretch, parts, strict=True) if part == parts[-1]]
-        halves = Full().retained(stretch, held)
+        halves = Full().retained(stretch, restored)
         return frozenset(halves or ()).union(record for record in own if record.read)
 
 
