@@ -328,6 +328,17 @@ if TYPE_CHECKING:
         stats as stats,
         testing as testing,
     )
+    from gradtape.autodiff.checkpoint import (
+        adaptive_checkpoint as adaptive_checkpoint,
+        checkpoint as checkpoint,
+        checkpoint_sequential as checkpoint_sequential,
+    )
+    from gradtape.autodiff.checkpoint_policies import (
+        drop_ops as drop_ops,
+        keep_ops as keep_ops,
+        keep_up_to as keep_up_to,
+    )
+    from gradtape.autodiff.checkpoint_profiler import CheckpointProfiler as CheckpointProfiler
     from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
     from gradtape.autodiff.host_call import host_call as host_call
     from gradtape.compiler.cpu.runtime.pool import (
@@ -349,6 +360,7 @@ if TYPE_CHECKING:
         load_metadata as load_metadata,
         save as save,
     )
+    from gradtape.lazy.checkpoint_group import CheckpointGroup as CheckpointGroup
     from gradtape.lazy.run import run as run
     from gradtape.lazy.variables import VariableEnvironment as VariableEnvironment
     from gradtape.ops.arrays import *  # noqa: F403
@@ -398,8 +410,9 @@ _NAMESPACES = (
     "stats", "testing",
 )  # fmt: skip
 _LAZY = {
-    "autodiff.checkpoint": "checkpoint checkpoint_sequential",
+    "autodiff.checkpoint": "adaptive_checkpoint checkpoint checkpoint_sequential",
     "autodiff.checkpoint_policies": "drop_ops keep_ops keep_up_to",
+    "autodiff.checkpoint_profiler": "CheckpointProfiler",
     "autodiff.custom": "custom_jvp custom_vjp",
     "autodiff.host_call": "host_call",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
@@ -409,6 +422,7 @@ _LAZY = {
     "graph.branches": "cond switch",
     "graph.loops": "fori_loop map scan while_loop",
     "io.tensor_files": "load load_metadata save",
+    "lazy.checkpoint_group": "CheckpointGroup",
     "lazy.run": "run",
     "lazy.variables": "VariableEnvironment",
     "ops.close": "allclose array_equal array_equiv isclose",

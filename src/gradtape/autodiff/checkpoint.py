@@ -10,11 +10,17 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
+from gradtape.autodiff.batch import BatchLevel
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
 from gradtape.autodiff.checkpoint_policies import Keeps
 from gradtape.autodiff.checkpoint_strategies import KeepNothing
+from gradtape.core.batching import batch_in_place
+from gradtape.core.call import call
+from gradtape.core.lowering import Relabel
+from gradtape.core.nested import unshell
+from gradtape.core.op import EVERY, Facts, Op, infer_like
 from gradtape.core.recomputable import Recomputable, Restored
 from gradtape.core.state import current, keeping, run_inside
 from gradtape.core.tensor import Tensor
@@ -31,6 +37,8 @@ class Region(KeepNothing):
         keeps: Which results are kept all the same; None for none of them.
         outer: The policy in force around the call.
     """
+
+    is_one_checkpoint = True
 
     def __init__(self, keeps: Keeps | None = None, outer: Any = None) -> None:
         super().__init__()
@@ -63,38 +71,53 @@ class Region(KeepNothing):
         return frozenset(found)
 
 
+@overload
+def checkpoint(function: Tensor, /) -> Tensor: ...
+
+
+@overload
 def checkpoint(
     function: Callable[..., Any], /, *, policy: CheckpointConfig | Keeps | None = None
-) -> Checkpointed:
+) -> Checkpointed: ...
+
+
+def checkpoint(function: Any, /, *, policy: CheckpointConfig | Keeps | None = None) -> Any:
     """Make a function keep less for the backward pass, which computes the rest again.
 
     Its arguments and results are kept where the backward pass needs them. Random numbers that it
     draws are kept, and the function is not called again, so side effects happen once.
 
     Args:
-        function: The function. In a program of `gt.run` it may be a lazy tensor instead, which is
-            then computed again by the gradients that read it.
+        function: The function. In a program of `gt.run` it may be a lazy tensor instead: gradients
+            of what is made of the tensor that is returned compute it again, rather than keep it.
         policy: Which results to keep all the same: what `gt.keep_ops`, `gt.drop_ops` or
             `gt.keep_up_to` returns, or a function of the name of an op and the abstract value of
             its result; or a `gt.CheckpointConfig` to apply inside of the function.
 
     Returns:
         A function of the same arguments. Its attribute `plan` says, as text, what the last call
-        kept and computed again, or what was planned for a compiled function with a budget.
+        kept and computed again, or what was planned for a compiled function with a budget. For a
+        lazy tensor, one to use in its place.
 
     Raises:
-        ArgumentError: It is no function, or the policy is none.
+        ArgumentError: It is no function and no lazy tensor, or the policy is none.
 
     >>> block = gt.checkpoint(lambda x, w: gt.tanh(x @ w) @ w)
     >>> gt.grad(lambda w: gt.sum(block(np.ones((2, 2)), w)))(np.zeros((2, 2)))
     array([[0., 0.],
            [0., 0.]])
+    >>> def program(ctx):
+    ...     x = ctx.placeholder("x", (3,))
+    ...     h = gt.checkpoint(np.exp(x))
+    ...     return gt.graph.grad([np.sum(h * h)], [x])[0].eval(ctx, {x: np.zeros(3)})
+    >>> gt.run(program)
+    array([2., 2., 2.])
     """
+    if isinstance(function, Tensor) and policy is None:
+        return _marked("checkpoint", function, 0)
     if isinstance(function, Tensor) or not callable(function):
         raise ArgumentError(
-            f"checkpoint: got {a_type(function)}, expected a function, as in "
-            "gt.checkpoint(f)(x); to drop what eager code computes, use "
-            "gt.GradientTape(checkpoint=gt.CheckpointConfig(...))"
+            f"checkpoint: got {a_type(function)}, expected a function, as in gt.checkpoint(f)(x)"
         )
     if not (policy is None or isinstance(policy, CheckpointConfig) or callable(policy)):
         raise ArgumentError(
@@ -183,3 +206,74 @@ def _in_turn(functions: Sequence[Callable[[Any], Any]], x: Any) -> Any:
     for function in functions:
         x = function(x)
     return x
+
+
+# ---- lazy tensors -------------------------------------------------------------------------------
+
+# The first operand, which derivatives of the graph compute again if it has so many bytes.
+MARK = Op(
+    "checkpoint",
+    lambda xp, x, least: x,
+    infer_like,
+    vjps=(lambda ct, _out, _x, least: ct,),
+    jvp=lambda tangents, _out, _x, least: tangents[0],
+    batch=batch_in_place,
+    aliases=True,
+    facts=Facts(layout="same", carries=EVERY),
+    lower=Relabel(),
+)
+
+
+def adaptive_checkpoint(tensor: Tensor, nbytes: int) -> Tensor:
+    """Let gradients compute a large lazy tensor again, and keep a small one.
+
+    Args:
+        tensor: A lazy tensor of a program of `gt.run`. If its size depends on what is fed, that
+            decides.
+        nbytes: The size in bytes from which on it is computed again.
+
+    Returns:
+        A lazy tensor to use in its place.
+
+    Raises:
+        ArgumentError: It is not a lazy tensor, or the size is no number.
+
+    >>> def program(ctx):
+    ...     x = ctx.placeholder("x", (-1,))
+    ...     h = gt.adaptive_checkpoint(np.exp(x), 1_000_000)
+    ...     return gt.graph.grad([np.sum(h * h)], [x])[0].eval(ctx, {x: np.zeros(3)})
+    >>> gt.run(program)
+    array([2., 2., 2.])
+    """
+    if isinstance(nbytes, bool) or not isinstance(nbytes, int | float) or not nbytes >= 0:
+        raise ArgumentError(
+            f"adaptive_checkpoint: got {nbytes!r}, expected a number of bytes, 0 or more"
+        )
+    return _marked("adaptive_checkpoint", tensor, nbytes)
+
+
+def _marked(name: str, tensor: Any, least: float) -> Tensor:
+    """A lazy tensor that derivatives compute again.
+
+    Raises:
+        ArgumentError: It has a value, or belongs to a transform that keeps it already.
+    """
+    if not is_lazy(tensor):
+        raise ArgumentError(
+            f"{name}: got {a_type(tensor)}, expected a function, or a lazy tensor of a gt.run; use "
+            "gt.checkpoint(f)(x) with the function that computes it, or "
+            "gt.GradientTape(checkpoint=gt.CheckpointConfig(...)) to drop what eager code computes"
+        )
+    return call(MARK, (tensor,), {"least": least})  # type: ignore[no-any-return]
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether a value is a tensor of a lazy graph, perhaps inside of `vmap`."""
+    value = unshell(value)
+    while isinstance(value, Tensor) and value.record is not None:
+        if value.record.segment.lazy:
+            return True
+        if not isinstance(value.record.segment, BatchLevel):
+            return False
+        value = unshell(value.value)
+    return False

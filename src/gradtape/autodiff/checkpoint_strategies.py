@@ -56,6 +56,8 @@ class KeepNothing:
 
     store: Store | None = None
 
+    is_one_checkpoint = False
+
     def __init__(self) -> None:
         self.block = next_block()
         self._records = self._bytes = self._kept = self._kept_bytes = self._recomputed = 0
@@ -127,6 +129,9 @@ class KeepNothing:
     def replayed(self, record: Recomputable) -> None:
         self._recomputed += 1
         self._cost_again += record.cost
+
+    def labelled(self, out: Any) -> Any:
+        return out
 
     def _retained(
         self, stretch: Sequence[Recomputable], restored: Restored

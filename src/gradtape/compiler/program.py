@@ -145,6 +145,23 @@ class Program:
         return outputs
 
 
+def temporary_bytes(graph: Graph) -> int:
+    """The bytes that a program of a graph takes for results on the way, found without making it.
+
+    That is the arena of the native part with the largest one, and what goes from part to part.
+    """
+    graph = optimized(graph, settling=False)
+    parts = partition(graph, functools.partial(obstacle, settling=False))
+    largest, passed = 0, set[Value]()
+    for part in parts:
+        if isinstance(part, NativePart):
+            largest = max(largest, plan_of(part.graph).arena.size)
+            passed.update(value for value in part.outputs if isinstance(value, Value))
+        else:
+            passed.update(() if part.node.op.aliases else part.node.outputs)
+    return largest + sum(map(_nbytes, passed.difference(graph.inputs, graph.outputs)))
+
+
 def _check_sizes(graph: Graph) -> None:
     for node in graph.nodes:
         for value in node.outputs:

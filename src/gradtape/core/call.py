@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
+from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.evaluate import evaluate
 from gradtape.core.hooks import HOOKS
 from gradtape.core.kernels import LARGE, is_large, numpy_is_quiet
@@ -259,11 +260,14 @@ def record_recomputable(
             source[0].read = True
     # Who a function is of knows its effects: what the host was asked, it is not asked again. And
     # NumPy computes large arrays itself where it is to report errors, which the walk turns off.
-    must = op.effect == "host" or (is_large(inputs) and not numpy_is_quiet())
+    must = op.effect in ("host", "hook") or (is_large(inputs) and not numpy_is_quiet())
     if must or policy.keeps(made, out):
         made.keep(out)
     elif op.kind == "custom":
         made.mark = fingerprint(out)
+    statistics = STATISTICS.get()
+    if statistics is not None:
+        statistics.note(made, out)
     if op.outputs == 1:
         if not made.avals.shape and not segment.strict:
             segment.remember(made)

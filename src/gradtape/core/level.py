@@ -18,9 +18,14 @@ _FEW_ROOTS = 64
 
 
 class Level:
-    """One transformation in progress. An op is handled by the highest level among its operands."""
+    """One transformation in progress. An op is handled by the highest level among its operands.
+
+    Attributes:
+        lazy: Whether it is a graph that derivatives of its tensors are added to later on.
+    """
 
     __slots__ = ("active", "label", "number")
+    lazy = False
 
     def __init__(self, number: int, label: str) -> None:
         self.number = number

@@ -60,10 +60,12 @@ class RecordPolicy(Protocol):
     Attributes:
         block: The number of the block that the next record belongs to.
         store: Where large results that are kept go; None if they stay in memory.
+        is_one_checkpoint: Whether its records count as one checkpoint: a call of a function.
     """
 
     block: int
     store: Store | None
+    is_one_checkpoint: bool
 
     def keeps(self, record: Recomputable, out: Any) -> bool:
         """Whether a new record keeps its result; older ones may be told to drop theirs."""
@@ -83,6 +85,10 @@ class RecordPolicy(Protocol):
 
     def visited(self, record: Recomputable) -> None:
         """A walk has come to a record, and is about to look for the values that it reads."""
+        ...
+
+    def labelled(self, out: Any) -> Any:
+        """What stands for a result that was computed again: the result, or one that is marked."""
         ...
 
     def retained(

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.call import call_rewritten
+from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.finite import is_traced
 from gradtape.core.lowering import Relabel
 from gradtape.core.op import Facts, Op, Zero, infer_like
@@ -51,6 +52,7 @@ class Restorer:
         # The records whose results the visited one reads.
         self._wanted: set[Recomputable] = set()
         self.changed = False
+        self._statistics = STATISTICS.get()
 
     def values(self, record: Recomputable, ct: Any = None) -> tuple[tuple[Any, ...], Any]:
         """The inputs and the result of a record as its rules read them: values, or avals.
@@ -60,6 +62,9 @@ class Restorer:
             ct: Its cotangent; of an op with several results, one for each or None. None if it is
                 visited for something else.
         """
+        if self._statistics is not None:
+            self._statistics.begin(record.segment)
+            self._statistics = None
         record.policy.visited(record)
         read_out, *read = record.reads
         sources = record.sources()
@@ -178,6 +183,7 @@ class Restorer:
             again = functools.partial(run_inside, recording_from(record.floor), again)
         out = again()
         record.check(out)
+        out = record.policy.labelled(out)
         later.add(out)
         return out
 
@@ -201,7 +207,7 @@ class Restorer:
 # ---- replays in a trace -------------------------------------------------------------------------
 
 # The value of the first operand, not before the second one is there.
-_AGAIN = Op(
+AGAIN = Op(
     "again",
     lambda xp, x, after: x,
     infer_like,
@@ -227,7 +233,7 @@ class _Later:
             return value
         known = self._known.get(id(value))
         if known is None:
-            waiting = call_rewritten(_AGAIN, (value, self._after), {})
+            waiting = call_rewritten(AGAIN, (value, self._after), {})
             known = self._known[id(value)] = value, waiting
         return known[1]
 

@@ -41,8 +41,9 @@ def replay(graph: Graph, inputs: Sequence[Any], *, as_noted: bool = False) -> li
         for value, given in zip(graph.inputs, inputs, strict=True)
     }
     regions: dict[Any, Any] = {}
+    ending = last_uses(graph)
     for node in graph.nodes:
-        operands = [x.value if isinstance(x, Literal) else values[x] for x in node.operands]
+        operands: Any = [x.value if isinstance(x, Literal) else values[x] for x in node.operands]
         if operands and type(operands[0]) in _NUMBERS and _takes_arrays(node, operands):
             operands = [
                 np.asarray(x, dtype=given.aval.dtype)
@@ -61,7 +62,23 @@ def replay(graph: Graph, inputs: Sequence[Any], *, as_noted: bool = False) -> li
             if as_noted and getattr(result, "dtype", value.dtype) != value.dtype:
                 result = astype(result, value.dtype)
             values[value] = result.item() if number else result
+        operands = out = results = result = None  # nothing else holds what is let go of
+        for value in ending[node]:
+            del values[value]
     return [value_of(output, values) for output in graph.outputs]
+
+
+def last_uses(graph: Graph) -> dict[Node, list[Value]]:
+    """For each node, the values that nothing after it reads; outputs are read to the end."""
+    found: dict[Node, list[Value]] = {}
+    seen = {output for output in graph.outputs if isinstance(output, Value)}
+    for node in reversed(graph.nodes):
+        found[node] = ending = []
+        for operand in (*node.outputs, *node.operands):
+            if isinstance(operand, Value) and operand not in seen:
+                seen.add(operand)
+                ending.append(operand)
+    return found
 
 
 def _takes_arrays(node: Node, operands: Sequence[Any]) -> bool:

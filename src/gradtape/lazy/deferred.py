@@ -54,11 +54,12 @@ class DeferredCall:
         line: The line of the user's code.
         recorded: Whether what differentiates the results sees it: not in `no_grad`.
         modes: The rewriting modes that see its ops.
+        region: The policy of the checkpointed function it is called in; None outside of one.
     """
 
     __slots__ = (
         "_leaves", "_structure", "function", "line", "modes", "operands", "outputs", "recorded",
-        "several",
+        "region", "several",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +73,7 @@ class DeferredCall:
         count: int | None = None,
         recorded: bool = True,
         modes: tuple[Mode, ...] = (),
+        region: Any = None,
     ) -> None:
         """Note a call.
 
@@ -85,6 +87,7 @@ class DeferredCall:
                 may be anything.
             recorded: Whether it is recorded by what differentiates the result: not in `no_grad`.
             modes: The rewriting modes that see its ops.
+            region: The policy of the checkpointed function it is called in.
         """
         self.function, self._leaves, self._structure = function, tuple(leaves), structure
         self.operands: tuple[Operand, ...] = tuple(x for x in leaves if isinstance(x, Value))
@@ -95,6 +98,7 @@ class DeferredCall:
         self.line = line
         self.recorded = recorded
         self.modes = modes
+        self.region = region
 
     def __call__(self, traced: Callable[[Any], Any]) -> Any:
         """Make the call, with the tensors that a function gives for operands."""

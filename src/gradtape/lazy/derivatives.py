@@ -18,9 +18,10 @@ from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.transforms import vmap
 from gradtape.backends import is_raw
 from gradtape.core.call import is_differentiable, record
+from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.level import Leaf, Node as RecordNode, Segment
 from gradtape.core.nested import unshell
-from gradtape.core.state import next_level
+from gradtape.core.state import current, keeping, next_level, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk
 from gradtape.errors import ArgumentError, DTypeError, UnknownSizeError, a_type
@@ -29,6 +30,7 @@ from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Symbol, TraceLevel, operand_of
 from gradtape.lazy.level import check_outside
 from gradtape.lazy.programs import subgraph
+from gradtape.lazy.recomputed import recomputing
 from gradtape.ops.like import zeros_like as zeros_of_shape
 from gradtape.ops.shape import reshape
 
@@ -192,7 +194,7 @@ def gradients(
             )
     cotangents = _cotangents(name, level, ys, seeds)
     segment = Segment(next_level(), f"gt.graph.{name}", strict=True)
-    records = _recorded(level, segment, ys, xs)
+    records = run_inside(keeping(None), _recorded, level, segment, ys, xs, current().policy)
     segment.active = False
     roots = [
         (records[operand_of(y)], ct)
@@ -200,6 +202,9 @@ def gradients(
         if operand_of(y) in records
     ]
     sources = [records[operand_of(x)] for x in xs]
+    statistics = STATISTICS.get()
+    if statistics is not None and segment.policy is not None:
+        statistics.add(0, segment.policy.checkpoints)
     line, level.line = level.line, user_line()
     try:
         found = walk(segment, roots, sources=sources)
@@ -262,11 +267,15 @@ def _cotangents(
 
 
 def _recorded(
-    level: TraceLevel, segment: Segment, ys: Sequence[Tensor], xs: Sequence[Tensor]
+    level: TraceLevel, segment: Segment, ys: Sequence[Tensor], xs: Sequence[Tensor], inside: Any
 ) -> dict[Operand, RecordNode]:
-    """Records of the values between `xs` and `ys`, as eager code would have made them."""
+    """Records of the values between `xs` and `ys`, as eager code would have made them.
+
+    Inside of a checkpointed function, its policy is given.
+    """
     wanted = {operand_of(x) for x in xs}
     _, nodes = subgraph(level.nodes, [*map(operand_of, ys), *wanted])
+    policy = segment.policy = recomputing(nodes, wanted, inside)
     made = {value for node in nodes for value in node.outputs}
     records: dict[Operand, RecordNode] = {x: Leaf(segment, x) for x in wanted if x not in made}
     symbols: dict[Operand, Any] = {}
@@ -284,6 +293,8 @@ def _recorded(
             parents = [records.get(operand) for operand in node.operands]
             outs = tuple([symbol(value) for value in node.outputs])
             out = outs[0] if node.op.outputs == 1 else outs
+            if policy is not None:
+                policy.node = node
             results = record(
                 segment, node.op, parents, list(map(symbol, node.operands)), out, node.params
             )

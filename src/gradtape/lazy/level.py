@@ -66,6 +66,7 @@ class LazyLevel(TraceLevel):
     """
 
     __slots__ = ("_copies", "lent", "sources")
+    lazy = True
 
     def __init__(self) -> None:
         super().__init__("gt.run")
@@ -171,6 +172,7 @@ class LazyLevel(TraceLevel):
             count=count,
             recorded=state.floor < self.number,
             modes=state.rewriting,
+            region=state.policy,
         )
         self.nodes.append(node)  # type: ignore[arg-type]
         return [self.symbol(value) for value in node.outputs]

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.compiler.program import Program
+from gradtape.compiler.program import Program, temporary_bytes
+from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.lazy import lazy
 from gradtape.core.recent import Recent
 from gradtape.core.tensor import Tensor
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph, Value, structural_hash
+from gradtape.graph.live_memory import peak_bytes, without_replays
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.passes.hopeful import UnsettledError, hopeful
 from gradtape.graph.run import replay
@@ -46,10 +48,35 @@ class Runner:
             UnsettledError: The graph leaves out the ops that settle 0·∞, and needed one.
         """
         self.runs += 1
-        if self.runs > 1:
+        compiled = self.runs > 1
+        statistics = STATISTICS.get()
+        if statistics is not None:
+            statistics.add(self.planned_saving if compiled else self.live_saving)
+        if compiled:
             return self.compiled(*values)
         with np.errstate(all="ignore"):
             return replay(self.graph, values)
+
+    # ---- what checkpoints save -------------------------------------------------------------
+
+    @lazy
+    def _keeping(self) -> Graph | None:
+        """The same graph with nothing computed again; None if nothing is."""
+        return without_replays(self.graph)
+
+    @lazy
+    def live_saving(self) -> int:
+        """By how many bytes less is there at once, if it runs op by op."""
+        if self._keeping is None:
+            return 0
+        return max(0, peak_bytes(self._keeping) - peak_bytes(self.graph))
+
+    @lazy
+    def planned_saving(self) -> int:
+        """By how many bytes less the compiled graph takes for results on the way."""
+        if self._keeping is None:
+            return 0
+        return max(0, temporary_bytes(self._keeping) - temporary_bytes(self.graph))
 
 
 # Runners by their graphs.

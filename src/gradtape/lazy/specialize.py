@@ -8,7 +8,7 @@ from typing import Any
 from gradtape import tree
 from gradtape.core.call import call
 from gradtape.core.nested import unshell
-from gradtape.core.state import current, no_grad, run_inside, seen_by
+from gradtape.core.state import current, keeping, no_grad, run_inside, seen_by
 from gradtape.core.tensor import Tensor
 from gradtape.errors import GradtapeError
 from gradtape.graph.capture import Capture, Guard
@@ -84,12 +84,15 @@ class _SpecializedLevel(TraceLevel):
     Functions may have such tensors in closures, where nobody can replace them beforehand.
     """
 
-    __slots__ = ("_feeds", "_lazy", "_made")
+    __slots__ = ("_feeds", "_lazy", "_made", "_regions")
+    lazy = True
 
     def __init__(self, lazy: LazyLevel, feeds: Feeds) -> None:
         super().__init__("gt.run")
         self._lazy = lazy
         self._feeds = feeds
+        # The policies of checkpointed functions here, by those of the lazy graph.
+        self._regions: dict[Any, Any] = {}
         # Tensors of this trace, or containers of them, by operands of the lazy graph.
         self._made: dict[Operand, Any] = {}
 
@@ -123,18 +126,21 @@ class _SpecializedLevel(TraceLevel):
         """Make the calls of a node of the lazy graph."""
         before, self.line = self.line, node.line
         try:
-            if isinstance(node, DeferredCall):
-                results, several = self._called(node), node.several
-            else:
-                results = call(node.op, [self._value(x) for x in node.operands], node.params)
-                several = node.op.outputs != 1
+            region = node.region and node.region.again(self._regions)
+            results = run_inside(keeping(region), self._results, node)
         except GradtapeError as error:
             raise self._with_feeds(error, node.line) from error
         finally:
             self.line = before
+        several = node.several if isinstance(node, DeferredCall) else node.op.outputs != 1
         parts = results if several else (results,)
         for value, result in zip(node.outputs, parts, strict=True):
             self._made[value] = tree.map_leaves(_fresh, result)
+
+    def _results(self, node: Any) -> Any:
+        if isinstance(node, DeferredCall):
+            return self._called(node)
+        return call(node.op, [self._value(x) for x in node.operands], node.params)
 
     def _called(self, node: DeferredCall) -> Any:
         def run() -> Any:
