@@ -139,6 +139,8 @@ def test_ops_that_only_graphs_have() -> None:
             return np.sin(x)
 
     assert "unrecorded" in str(again(graph_of(quiet)))
+    twice = gt.grad(lambda x: gt.sum(gt.checkpoint(lambda x: gt.exp(gt.sin(x)) * x)(x)))
+    assert "= again(" in str(again(graph_of(twice)))
     assert "= int(" in str(again(graph_of(lambda x, flag: x * (flag + flag), ONES, True)))
     weights = np.arange(6.0).reshape(2, 3).T
     loaded = again(graph_of(lambda x: weights @ x, np.ones(2)))

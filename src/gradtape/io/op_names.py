@@ -19,7 +19,9 @@ from gradtape.graph.capture import redrawn
 
 # Ops that only graphs have: their names in files, and where they are.
 _OF_GRAPHS = {
+    "again": "gradtape.core.restore:AGAIN",
     "branch": "gradtape.graph.switch_op:branch_op",
+    "checkpoint": "gradtape.autodiff.checkpoint:MARK",
     "constant": "gradtape.graph.graph_of_function:CONSTANT",
     "int": "gradtape.graph.python_numbers:_COUNTED",
     "random_state": "gradtape.graph.capture:_RANDOM_STATE",
