@@ -1,0 +1,45 @@
+"""Rows of the table of memory."""
+
+from benchmarks.harness import Spread
+from benchmarks.result import Row
+
+NAME = "memory"
+
+
+def bytes_row(
+    what: str,
+    ours: float,
+    peer_name: str,
+    peer: float,
+    bar: float | None = None,
+    *,
+    detail: bool = False,
+) -> Row:
+    """Make a row of two numbers of bytes."""
+    ratio = ours / peer
+    return Row(
+        name=NAME,
+        what=what,
+        ours=ours,
+        peer_name=peer_name,
+        peer=peer,
+        ratio=Spread(ratio, ratio, ratio),
+        bar=bar,
+        unit="bytes",
+        detail=detail,
+    )
+
+
+def time_row(
+    what: str, ours: list[float], peer_name: str, peer: list[float], bar: float | None = None
+) -> Row:
+    """Make a row of times that were measured in turns."""
+    return Row(
+        name=NAME,
+        what=what,
+        ours=Spread.of(ours).median,
+        peer_name=peer_name,
+        peer=Spread.of(peer).median,
+        ratio=Spread.of_ratio(ours, peer),
+        bar=bar,
+    )

@@ -1,0 +1,38 @@
+"""The peak of a training step with `backward(release=True)`, against PyTorch's.
+
+PyTorch frees what an op kept as soon as the backward pass has used it, so both sides do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.harness import Settings, assert_agree
+from benchmarks.memory_cases import Cases
+from benchmarks.memory_request import PLAIN, is_quick, memory
+from benchmarks.memory_rows import bytes_row
+from benchmarks.result import Row
+
+CASES = ("mlp", "conv")
+# float32, and sums that PyTorch forms in another order.
+TOLERANCE = 1e-3
+
+
+def run(settings: Settings) -> Iterator[Row]:
+    """Measure both networks on both sides."""
+    cases = Cases.of(quick=is_quick(settings))
+    for name in CASES:
+        ours = memory("gradtape", name, ("release", None), settings)
+        theirs = memory("torch", name, PLAIN["torch"], settings)
+        for one, other in zip(ours.sums, theirs.sums, strict=True):
+            assert_agree(f"{name}: a gradient", one, other, rtol=TOLERANCE, floor=0.0)
+        what = f"{getattr(cases, name)}: step with `release=True`"
+        yield bytes_row(f"{what}, resident", ours.resident, "PyTorch", theirs.resident, 1.0)
+        yield bytes_row(f"{what}, allocated", ours.allocated, "PyTorch", theirs.allocated, 1.0)
+        yield bytes_row(
+            f"{what}: held between forward and backward pass",
+            ours.saved,
+            "PyTorch",
+            theirs.saved,
+            detail=True,
+        )
