@@ -42,12 +42,13 @@ def drift_slope(x: np.ndarray, iterations: int) -> np.ndarray:
 def peak_of(call: Callable[[], object]) -> int:
     """Return by how many bytes a call raises resident memory at its peak."""
     PEAK_RESET.write_text("5")  # the peak so far is forgotten: proc(5)
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     call()
-    return _resident("VmHWM") - before
+    return resident("VmHWM") - before
 
 
-def _resident(field: str) -> int:
+def resident(field: str) -> int:
+    """Return what the system says about the memory of this process, in bytes."""
     for line in STATUS.read_text().splitlines():
         name, _, value = line.partition(":")
         if name == field:

@@ -6,7 +6,7 @@ processes; times are taken in turns in one process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 import gradtape as gt
 from benchmarks.harness import Settings, assert_agree
@@ -31,12 +31,10 @@ def run(settings: Settings) -> Iterator[Row | NotRun]:
 
 def _within_budgets(
     name: str, bars: Mapping[int, float], settings: Settings
-) -> Iterator[Row | NotRun]:
+) -> Generator[Row | NotRun, None, Memory]:
     what = str(getattr(Cases.of(quick=is_quick(settings)), name))
     plain = memory("gradtape", name, PLAIN["gradtape"], settings, warm_up=WARM_UP)
-    yield bytes_row(
-        f"{what}: plain tape, resident", plain.resident, "allocated", plain.allocated
-    )
+    yield bytes_row(f"{what}: plain tape, resident", plain.resident, "allocated", plain.allocated)
     if not hasattr(gt, "CheckpointConfig"):
         yield NotRun(NAME, f"{name} with a budget", "this gradtape has no CheckpointConfig")
         return plain

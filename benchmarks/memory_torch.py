@@ -34,7 +34,11 @@ def stack(case: Stack, a: dict[str, Any], *, checkpointed: bool) -> Any:
     for layer in range(case.layers):
         prefix = f"{layer}."
         p = {name.removeprefix(prefix): v for name, v in a.items() if name.startswith(prefix)}
-        x = checkpoint(block, case, x, p, use_reentrant=False) if checkpointed else block(case, x, p)
+        x = (
+            checkpoint(block, case, x, p, use_reentrant=False)
+            if checkpointed
+            else block(case, x, p)
+        )
     return torch.mean(x * x)
 
 
