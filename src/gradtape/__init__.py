@@ -16,6 +16,10 @@ from gradtape.advice.public import (
     install as _install_help,
     missing_name as _missing_name,
 )
+from gradtape.autodiff.checkpoint_config import (
+    CheckpointConfig as CheckpointConfig,
+    CheckpointStrategy as CheckpointStrategy,
+)
 from gradtape.autodiff.context import compute_gradients as compute_gradients
 from gradtape.autodiff.jacobians import (
     hessian as hessian,
@@ -387,6 +391,8 @@ _NAMESPACES = (
     "stats", "testing",
 )  # fmt: skip
 _LAZY = {
+    "autodiff.checkpoint": "checkpoint checkpoint_sequential",
+    "autodiff.checkpoint_policies": "drop_ops keep_ops keep_up_to",
     "autodiff.custom": "custom_jvp custom_vjp",
     "autodiff.host_call": "host_call",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",

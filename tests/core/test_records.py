@@ -12,7 +12,6 @@ import gradtape as gt
 from gradtape.core.call import lift
 from gradtape.core.level import Leaf, Node
 from gradtape.core.record import (
-    REPLAYABLE,
     Assigning,
     Binary,
     Constant,
@@ -23,7 +22,6 @@ from gradtape.core.record import (
     Taker,
     Unary,
 )
-from gradtape.core.state import keeping
 from gradtape.errors import TapeError
 
 LARGE = np.linspace(-1.0, 1.0, 1 << 15)
@@ -129,9 +127,6 @@ def test_constants_depend_on_nothing() -> None:
     assert record.push({}) is None
 
 
-# ---- replaying ----------------------------------------------------------------------------------
-
-
 @each_kind
 def test_a_record_tells_the_shape_of_its_result(kind: type[Record], function: Any, x: Any) -> None:
     record, out, _tape = recorded(function, x)
@@ -142,38 +137,3 @@ def test_shapes_are_found_through_records_that_keep_nothing() -> None:
     x = gt.tensor(np.ones((2, 3), np.float32), requires_grad=True)
     y = gt.negative(gt.negative(x + 1.0))
     assert (y.record.aval.shape, y.record.aval.dtype) == ((2, 3), np.float32)
-
-
-def replayed(target: Any, leaf: Any, value: Any) -> Any:
-    """The value of a tensor computed from another value of a leaf, record by record."""
-    values: dict[Node, Any] = {leaf.fresh().record: value}
-    pending, found = [target.fresh().record], set()
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Record) and node not in found:
-            found.add(node)
-            pending += [parent for parent in node.parents if parent is not None]
-    for record in sorted(found, key=lambda record: record.sequence):
-        values[record] = record.replay(values)
-    return values[target.fresh().record]
-
-
-@each_kind
-def test_a_program_is_replayed_from_its_records(kind: type[Record], function: Any, x: Any) -> None:
-    with gt.GradientTape() as tape, keeping(REPLAYABLE):
-        leaf = tape.watch(x)
-        constant = np.linspace(1.0, 2.0, np.size(x)).reshape(np.shape(x))
-        out = function(leaf * constant + constant)
-    other = x * 0.5 + 0.25
-    np.testing.assert_array_equal(
-        replayed(out, leaf, other), np.asarray(function(gt.Tensor(other) * constant + constant))
-    )
-
-
-def test_what_was_not_kept_cannot_be_replayed() -> None:
-    x = gt.ones(3, requires_grad=True)
-    record = (x + np.arange(3.0)).record
-    with pytest.raises(TapeError, match="replay: input 1 of add was not kept"):
-        record.replay({x.record: np.ones(3)})
-    with pytest.raises(TapeError, match="replay: input 0 of add was not kept"):
-        record.replay({})

@@ -24,6 +24,7 @@ NO_EXAMPLE = {
     "gradtape.linalg.LinAlgError": "such a subclass",
 }
 NO_OPTIONS = {
+    "gradtape.CheckpointStrategy": "an enumeration: its members are explained",
     "gradtape.custom_jvp": "a decorator: its only argument is the function below it",
     "gradtape.custom_vjp": "the same",
 }

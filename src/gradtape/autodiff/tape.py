@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from gradtape import tree
 from gradtape.autodiff.arguments import checked, primal
+from gradtape.autodiff.checkpoint_config import CheckpointConfig
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.pushforward import push
 from gradtape.core import release
@@ -16,7 +18,26 @@ from gradtape.core.nested import unshell, wrap
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
-from gradtape.errors import ShapeError, TapeError
+from gradtape.errors import ArgumentError, ShapeError, TapeError, a_type
+
+
+class _Constructor:
+    """A method that makes a tape: called on the class, or on a tape whose options it keeps."""
+
+    def __init__(self, option: str) -> None:
+        self._option = option
+
+    def __get__(self, tape: GradientTape | None, owner: type[GradientTape]) -> Any:
+        return functools.partial(self._make, owner, tape)
+
+    def _make(self, owner: type[GradientTape], tape: GradientTape | None, config: Any) -> Any:
+        if tape is not None and len(tape):
+            raise TapeError(
+                f"with_{self._option}_config: got a tape that has recorded something already, "
+                f"expected one without records; use gt.GradientTape({self._option}=config)"
+            )
+        options = {} if tape is None else tape._options()
+        return owner(**{**options, self._option: config})
 
 
 class GradientTape:
@@ -29,6 +50,8 @@ class GradientTape:
 
     Args:
         persistent: Whether `gradient` may be called more than once.
+        checkpoint: Which results it keeps for the backward pass; the others are computed again.
+            Everything that rules read if not given.
 
     >>> with gt.GradientTape() as tape:
     ...     x = tape.watch(3.0)
@@ -37,12 +60,26 @@ class GradientTape:
     tensor(6.)
     """
 
-    def __init__(self, *, persistent: bool = False) -> None:
-        self.persistent = persistent
+    def __init__(
+        self, *, persistent: bool = False, checkpoint: CheckpointConfig | None = None
+    ) -> None:
         self._segment: Segment | None = None
+        if not (checkpoint is None or isinstance(checkpoint, CheckpointConfig)):
+            raise ArgumentError(
+                f"GradientTape: got {a_type(checkpoint)} for checkpoint, expected a "
+                "gt.CheckpointConfig"
+            )
+        self.persistent = persistent
+        self._checkpoint = checkpoint
         self._used = False
         self._stopped = False
         self._open = False  # whether a `with` block is open
+
+    with_checkpoint_config = _Constructor("checkpoint")
+
+    def _options(self) -> dict[str, Any]:
+        """What it was made with."""
+        return {"persistent": self.persistent, "checkpoint": self._checkpoint}
 
     def __enter__(self) -> GradientTape:
         if self._open:
@@ -79,7 +116,8 @@ class GradientTape:
         # The level is assigned at the first watch: a tape made early but used inside a transform
         # has to be above it.
         if self._segment is None:
-            self._segment = Segment(next_level(), "GradientTape")
+            policy = None if self._checkpoint is None else self._checkpoint.policy()
+            self._segment = Segment(next_level(), "GradientTape", policy=policy)
         return self._segment
 
     def watch(self, value: Any) -> Tensor:

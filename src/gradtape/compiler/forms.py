@@ -16,7 +16,7 @@ import numpy as np
 
 from gradtape import tree
 from gradtape.core.aval import Aval
-from gradtape.core.call import recording_segment
+from gradtape.core.call import record, recording_segment
 from gradtape.core.level import Node, Segment, joint_segment
 from gradtape.core.nested import Alias, View
 from gradtape.core.op import Op
@@ -88,10 +88,15 @@ class Flat(NamedTuple):
         inputs = (*[values[n] for n in self.places], *self.hidden)
         tracked = sum([1 << n for n, parent in enumerate(above) if parent is not None])
         above += [None] * len(self.hidden)
-        node = General(self.op, segment, tuple(above), inputs, outs, {}, self.avals)
+        if segment.policy is not None:
+            recorded = record(segment, self.op, above, inputs, outs, {})
+            nodes = [getattr(out, "record", None) for out in recorded]
+        else:
+            node = General(self.op, segment, tuple(above), inputs, outs, {}, self.avals)
+            nodes = [Output(node, n) for n in range(len(self.reached))]
         made = [
             # Results that depend on nothing tracked are not recorded, as in eager code.
-            Tensor(outs[n], Output(node, n) if reached & tracked else None)
+            Tensor(outs[n], nodes[n] if reached & tracked else None)
             for n, reached in enumerate(self.reached)
         ]
         return made[0] if self.structure is tree.SINGLE else tree.unflatten(self.structure, made)

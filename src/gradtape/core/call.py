@@ -15,9 +15,11 @@ from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.evaluate import evaluate
 from gradtape.core.hooks import HOOKS
+from gradtape.core.kernels import LARGE, is_large, numpy_is_quiet
 from gradtape.core.level import LEAVES, Level, Node, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
+from gradtape.core.recomputable import Recomputable, RecordPolicy, fingerprint, source_of
 from gradtape.core.record import Constant, General, Output
 from gradtape.core.state import (
     CONTEXT_LEVEL,
@@ -32,6 +34,7 @@ from gradtape.errors import ContextError, GradtapeError, LeakedTensorError
 
 Modes = tuple[Mode, ...]
 _PYTHON_NUMBERS = (int, float, complex)
+_RAW = (np.ndarray, np.generic)
 
 
 def call(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -201,11 +204,13 @@ def record(
 ) -> Any:
     """Wrap the result(s) of an op in tensors with a record that keeps what the rules read.
 
-    A record policy may make it keep more or less.
+    Where a policy decides what is kept, the record can compute the rest again.
     """
+    policy = current().policy or segment.policy
+    if policy is not None:
+        return record_recomputable(policy, segment, op, parents, inputs, out, params)
     tracked = tuple(parent is not None for parent in parents)
-    policy = current().policy
-    keep_out, *keep = op.keeps(tracked) if policy is None else policy.keeps(op, tracked)
+    keep_out, *keep = op.keeps(tracked)
     kept = tuple(
         value if keep_value else aval_of(value)
         for value, keep_value in zip(inputs, keep, strict=True)
@@ -221,6 +226,74 @@ def record(
     avals = tuple(aval_of(o) for o in out)
     node = General(op, segment, tuple(parents), kept, out if keep_out else avals, params, avals)
     return tuple(wrap(o, Output(node, i)) if is_differentiable(o) else o for i, o in enumerate(out))
+
+
+def record_recomputable(
+    policy: RecordPolicy,
+    segment: Segment,
+    op: Op,
+    parents: Sequence[Any],
+    inputs: Sequence[Any],
+    out: Any,
+    params: dict[str, Any],
+    kind: type[Recomputable] = Recomputable,
+) -> Any:
+    """`record` for a stretch whose policy decides which results are kept."""
+    if op.outputs == 1 and not is_differentiable(out):
+        return out
+    state = current()
+    made = kind(
+        op,
+        segment,
+        tuple(parents),
+        tuple([_held(*pair, policy.block) for pair in zip(parents, inputs, strict=True)]),
+        aval_of(out) if op.outputs == 1 else tuple(map(aval_of, out)),
+        params,
+        policy,
+        flat=_is_flat(op, parents, inputs, out),
+        floor=(state.floor, state.spared),
+    )
+    made.read, *reads = made.reads
+    for source, read in zip(made.sources(), reads, strict=True):
+        if source is not None and read:
+            source[0].read = True
+    # Who a function is of knows its effects: what the host was asked, it is not asked again. And
+    # NumPy computes large arrays itself where it is to report errors, which the walk turns off.
+    if op.effect == "host" or (is_large(inputs) and not numpy_is_quiet()):
+        made.out = out
+    elif policy.keeps(made):
+        made.keep(out)
+    elif op.kind == "custom":
+        made.mark = fingerprint(out)
+    if op.outputs == 1:
+        if not made.avals.shape and not segment.strict:
+            segment.remember(made)
+        return wrap(out, made)
+    return tuple(wrap(o, Output(made, i)) if is_differentiable(o) else o for i, o in enumerate(out))
+
+
+def _held(parent: Node | None, value: Any, block: int) -> Any:
+    """What a recomputable record holds of an operand: an `Aval` if its parent can restore it."""
+    source = source_of(parent)
+    if source is None:
+        return value
+    if source[0].block != block:
+        source[0].pin(source[1], value)
+    return aval_of(value)
+
+
+def _is_flat(op: Op, parents: Sequence[Any], inputs: Sequence[Any], out: Any) -> bool:
+    """Whether the fast paths would have made the record: the bare rules hold, to the last bit."""
+    if op.fast is None or len(op.flat_vjps) != len(inputs) or not isinstance(out, _RAW):
+        return False
+    if out.size >= LARGE or out.dtype not in (np.float64, np.float32):
+        return False
+    return all(
+        type(x) in (float, int)
+        if parent is None and not hasattr(x, "dtype")
+        else isinstance(x, _RAW) and x.shape == out.shape and x.dtype == out.dtype
+        for parent, x in zip(parents, inputs, strict=True)
+    )
 
 
 def is_differentiable(value: Any) -> bool:

@@ -62,6 +62,8 @@ def fast_unary(op: Op) -> Function:
                     segment = recording_segment(segment, op)
                     if segment is None:
                         return Tensor(out)
+                    if segment.policy is not None:
+                        return record(segment, op, (parent,), (value,), out, {})
                 if small:
                     kept, kept_out = value if keep_x else None, out if keep_out else None
                     return Tensor(out, Unary(op, segment, parent, kept, kept_out))
@@ -147,6 +149,8 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             segment = recording_segment(segment, op)
             if segment is None:
                 return Tensor(out)
+            if segment.policy is not None:
+                return record(segment, op, (parent, parent2), (value, value2), out, {})
         if not small or value.shape != value2.shape:
             kept = value if keep else Aval(value.shape, dtype)
             kept2 = value2 if keep2 else Aval(value2.shape, dtype)
@@ -213,6 +217,10 @@ def _with_number(op: Op, otherwise: Function = call, *, reflected: bool) -> Func
             segment = recording_segment(segment, op)
             if segment is None:
                 return Tensor(out)
+            if segment.policy is not None:
+                above: tuple[Any, Any] = (None, parent) if reflected else (parent, None)
+                values = (number, value) if reflected else (value, number)
+                return record(segment, op, above, values, out, {})
         if not small:
             aval = Aval(value.shape, dtype)
             kept, kept_out = value if keep else aval, out if keep_out else aval
@@ -257,7 +265,7 @@ def fast_params(op: Op) -> Function:
                     segment = recording_segment(segment, op)
                     if segment is None:
                         return Tensor(out)
-                if out.dtype is not dtype:
+                if out.dtype is not dtype or segment.policy is not None:
                     out = record(segment, op, (parent,), (value,), out, params)
                     return out if type(out) is Tensor else Tensor(out)  # integers are not recorded
                 kept = value if keep_x else Aval(value.shape, dtype)

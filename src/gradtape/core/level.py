@@ -53,14 +53,21 @@ class Segment(Level):
             thread it never comes back, as the cotangents of that walk stay in the records.
         next_sequence: Numbers its records in the order they are made.
         roots: Weak references to records to free when the segment ends, see `core.release`.
+        policy: Decides which results records keep (`core.recomputable.RecordPolicy`); None to keep
+            what their rules read.
     """
 
-    __slots__ = ("_most_roots", "_peeks", "idle", "next_sequence", "roots", "strict", "walkable")
+    __slots__ = (
+        "_most_roots", "_peeks", "idle", "next_sequence", "policy", "roots", "strict", "walkable",
+    )  # fmt: skip
 
-    def __init__(self, number: int, label: str, *, strict: bool = False) -> None:
+    def __init__(
+        self, number: int, label: str, *, strict: bool = False, policy: Any = None
+    ) -> None:
         super().__init__(number, label)
         self.walkable = True
         self.strict = strict
+        self.policy = policy
         self.idle = [True]
         self.next_sequence = itertools.count(1).__next__
         self._peeks = 0

@@ -8,8 +8,7 @@ the results that need it. It has
   dtype of the result;
 - `pull`, which gives cotangents to its parents in reverse mode;
 - `push`, which takes tangents from them in forward mode;
-- `free`, which drops everything it holds;
-- `replay`, which computes the result again if the inputs are kept (`REPLAYABLE`) or given.
+- `free`, which drops everything it holds.
 
 A tensor is just a value with a node, so an input can be rebuilt as `wrap(value, parent)`.
 
@@ -28,7 +27,6 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.broadcasting import fit
 from gradtape.core.copies import copied
 from gradtape.core.evaluate import (
-    evaluate,
     lifted,
     lowered,
     pull as pull_op,
@@ -60,11 +58,12 @@ class Taker:
         owned: The nodes whose cotangents are arrays of the walk's own; None if that is not known.
         wanted: The nodes whose cotangents were requested, and must not be written to.
         watched: Whether modes see what rules do with raw arrays.
+        restorer: Finds the values of records that can be recomputed, see `core.restore`.
     """
 
     __slots__ = (
-        "careful", "give", "give_output", "give_part", "owned", "rebuild", "unsure", "wanted",
-        "watched",
+        "careful", "give", "give_output", "give_part", "owned", "rebuild", "restorer", "unsure",
+        "wanted", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +77,7 @@ class Taker:
         careful: bool = False,
         rebuild: bool = False,
         watched: bool = False,
+        restorer: Any = None,
     ) -> None:
         self.give = give
         self.give_part = give_part
@@ -87,6 +87,7 @@ class Taker:
         self.careful = careful
         self.rebuild = rebuild
         self.watched = watched
+        self.restorer = restorer
         self.unsure = False
 
 
@@ -103,7 +104,11 @@ class Record(Node):
 
     def pull(self, ct: Any, taker: Taker) -> None:
         """Give cotangents to the parents."""
-        op, parents, inputs, out = self.op, self.parents, self.inputs, self.out
+        self.give(ct, taker, self.inputs, self.out)
+
+    def give(self, ct: Any, taker: Taker, inputs: Any, out: Any) -> None:
+        """Give cotangents to the parents, with these values of inputs and result."""
+        op, parents = self.op, self.parents
         rules = op.flat_vjps
         if op.careful_flat is not None:
             if taker.careful:
@@ -121,17 +126,18 @@ class Record(Node):
             if result is not None:
                 taker.give(parent, lowered(result) if taker.watched else result)
 
-    def push(self, tangents: Tangents) -> Any:
+    def push(self, tangents: Tangents, restorer: Any = None) -> Any:
         """The tangent of the result, given those of some nodes; None if no parent has one."""
         given = tuple([None if node is None else tangents.get(node) for node in self.parents])
         if all(tangent is None for tangent in given):
             return None
-        if self.op.jvp is None:
-            raise NotDifferentiableError(f"{self.op.name}: has no forward-mode derivative")
-        return self._pushed(given)
+        return self.pushed(given, self.inputs, self.out)
 
-    def _pushed(self, given: tuple[Any, ...]) -> Any:
-        op, out, inputs = self.op, self.out, self.inputs
+    def pushed(self, given: tuple[Any, ...], inputs: Any, out: Any) -> Any:
+        """The tangent of the result, given those of the inputs and the values."""
+        op = self.op
+        if op.jvp is None:
+            raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
         if not op.partials:
             return push_op(op, given, out, inputs, self.params or {})
         # The op's own rule would ask for shapes the fast path did not keep; here all are the same.
@@ -141,26 +147,6 @@ class Record(Node):
         if total is not None and op.careful_flat is not None and not is_finite(total):
             total = sum_of_terms(op.careful_flat, given, out, inputs)
         return lowered(total)
-
-    def replay(self, known: Mapping[Node, Any]) -> Any:
-        """Compute the result again.
-
-        Args:
-            known: The values of some nodes; for other inputs, the record's own values are used.
-
-        Raises:
-            TapeError: An input is neither known nor kept; see `REPLAYABLE`.
-        """
-        operands = []
-        for n, (parent, kept) in enumerate(zip(self.parents, self.inputs, strict=True)):
-            value = kept if parent is None else known.get(parent, kept)
-            if value is None or isinstance(value, Aval):
-                raise TapeError(
-                    f"replay: input {n} of {self.op.name} was not kept; give its value, or record "
-                    "under `with keeping(REPLAYABLE)`"
-                )
-            operands.append(value)
-        return evaluate(self.op, operands, self.params or {})
 
     @property
     def aval(self) -> Any:
@@ -280,13 +266,13 @@ class General(Record):
         self.avals = avals
         self.ct = None
 
-    def pull(self, ct: Any, taker: Taker) -> None:
-        op, parents, inputs, out = self.op, self.parents, self.inputs, self.out
+    def give(self, ct: Any, taker: Taker, inputs: Any, out: Any) -> None:
+        op, parents = self.op, self.parents
         if op.outputs != 1:
             ct = self._whole(ct)
         if taker.rebuild:
             inputs = tuple(map(_rebuilt, inputs, parents))
-            out = self._rebuilt_out()
+            out = self._rebuilt_out(out)
         wanted = tuple([parent is not None for parent in parents])
         given, unsure = pull_op(
             op,
@@ -320,18 +306,20 @@ class General(Record):
             ]
         )
 
-    def _rebuilt_out(self) -> Any:
+    def _rebuilt_out(self, out: Any) -> Any:
         if self.op.outputs == 1:
-            return _rebuilt(self.out, self)
-        return tuple([_rebuilt(value, Output(self, i)) for i, value in enumerate(self.out)])
+            return _rebuilt(out, self)
+        return tuple([_rebuilt(value, Output(self, i)) for i, value in enumerate(out)])
 
-    def _pushed(self, given: tuple[Any, ...]) -> Any:
+    def pushed(self, given: tuple[Any, ...], inputs: Any, out: Any) -> Any:
         op = self.op
-        tangent = push_op(op, given, self.out, self.inputs, self.params)
+        if op.jvp is None:
+            raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
+        tangent = push_op(op, given, out, inputs, self.params)
         if tangent is None or not computes_wide(op, given):
             return tangent
         if op.outputs == 1:
-            return fit(tangent, self.out)
+            return fit(tangent, out)
         return tuple(
             [
                 None if part is None else fit(part, aval)
@@ -388,12 +376,9 @@ class Output(Record):
     def pull(self, ct: Any, taker: Taker) -> None:
         taker.give_output(self.parent, self.index, ct)
 
-    def push(self, tangents: Tangents) -> Any:
+    def push(self, tangents: Tangents, restorer: Any = None) -> Any:
         parts = tangents.get(self.parent)
         return None if parts is None else parts[self.index]
-
-    def replay(self, known: Mapping[Node, Any]) -> Any:
-        return self.parent.replay(known)[self.index]
 
     @property
     def aval(self) -> Any:
@@ -436,13 +421,18 @@ class Indexing(Record):
         return self.op.infer(self.x, index=self.index)
 
     def pull(self, ct: Any, taker: Taker) -> None:
-        (rule,) = self.op.flat_vjps
-        if not taker.give_part(self.parent, self.x, self.index, ct):
-            taker.give(self.parent, rule(ct, None, self.x, index=self.index))
+        give_part(self, ct, taker, self.parent, self.x, self.index)
 
     def free(self) -> None:
         super().free()
         self.parent = self.x = None
+
+
+def give_part(record: Record, ct: Any, taker: Taker, parent: Node, x: Aval, index: Any) -> None:
+    """Give the cotangent of `x[index]` to `x`, whose other parts get nothing."""
+    if not taker.give_part(parent, x, index, ct):
+        (rule,) = record.op.flat_vjps
+        taker.give(parent, rule(ct, None, x, index=index))
 
 
 class Constant(Record):
@@ -463,22 +453,6 @@ class Constant(Record):
 
     def pull(self, ct: Any, taker: Taker) -> None:
         """Do nothing: it has no parents."""
-
-    def replay(self, known: Mapping[Node, Any]) -> Any:
-        if self not in known:
-            raise TapeError("replay: a constant does not hold its value; give it")
-        return known[self]
-
-
-class _Replayable:
-    """A policy that keeps untracked inputs: the values of the leaves then determine the rest."""
-
-    def keeps(self, op: Op, tracked: tuple[bool, ...]) -> tuple[bool, ...]:
-        out, *inputs = op.keeps(tracked)
-        return (out, *[keep or not own for keep, own in zip(inputs, tracked, strict=True)])
-
-
-REPLAYABLE = _Replayable()
 
 
 class _Released:

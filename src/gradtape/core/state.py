@@ -63,18 +63,6 @@ class Mode(Protocol):
         ...
 
 
-class RecordPolicy(Protocol):
-    """Decides which values records keep."""
-
-    def keeps(self, op: Op, tracked: tuple[bool, ...]) -> tuple[bool, ...]:
-        """Flags for (out, *inputs): whether a record keeps each, given which inputs are tracked.
-
-        `op.keeps(tracked)` is what the rules read. A policy that keeps less must restore the
-        values in time.
-        """
-        ...
-
-
 # A reference to each living state that has a mode of the user's. Native entry points of compiled
 # functions look whether it is empty: a list, of which they can read the length.
 WATCHING: list[weakref.ref[Any]] = []
@@ -138,7 +126,7 @@ class State:
         spared: Spans = (),
         log: list[Any] | None = None,
         hidden: tuple[Mode, ...] = (),
-        policy: RecordPolicy | None = None,
+        policy: Any = None,
     ) -> None:
         self.context = context
         self.floor = floor
@@ -147,7 +135,8 @@ class State:
         self.outer = outer
         # The list in which kernels log what they did (`core.kernels`), if one is kept.
         self.log = log
-        # Decides what records keep; None to keep what their rules read.
+        # Decides which results records keep, a `core.recomputable.RecordPolicy`; None to keep what
+        # their rules read, or what the tape's own policy says.
         self.policy = policy
         # Modes that have seen an op and do not see how it is carried out, see `unseen`.
         self.hidden = hidden
@@ -159,7 +148,7 @@ class State:
         self.entry: Entry | None = None
         # Derived here because the fast path of every op can afford only one check.
         self.plain = context is not None and not modes and policy is None
-        recording = context is not None and floor < LEAF_LEVEL
+        recording = context is not None and context.checkpoint is None and floor < LEAF_LEVEL
         self.recorder: Recorder = context.tape if recording and context else _NoRecorder
 
     def derive(self, **changes: Any) -> State:
@@ -478,17 +467,31 @@ class using_mode(Scope):  # noqa: N801
 
 
 class keeping(Scope):  # noqa: N801
-    """Let a policy decide in a block what records keep.
+    """Let a policy decide in a block which results records keep.
 
     Args:
-        policy: An object with `keeps(op, tracked)`; see `RecordPolicy`.
+        policy: A `core.recomputable.RecordPolicy`; None to keep what rules read.
     """
 
-    def __init__(self, policy: RecordPolicy) -> None:
+    def __init__(self, policy: Any) -> None:
         self._policy = policy
 
     def change(self, state: State, before: State | None = None) -> State:
         return state.derive(policy=self._policy)
+
+
+class recording_from(Scope):  # noqa: N801
+    """Record from a level on, as it was when something was first computed.
+
+    Args:
+        floor: The attributes `floor` and `spared` of the state at that time.
+    """
+
+    def __init__(self, floor: tuple[int, Spans]) -> None:
+        self._floor, self._spared = floor
+
+    def change(self, state: State, before: State | None = None) -> State:
+        return state.derive(floor=self._floor, spared=self._spared)
 
 
 class seen_by(Scope):  # noqa: N801
@@ -515,6 +518,14 @@ def unseen(state: State) -> seen_by | None:
     return seen_by(tracing, hidden=state.modes)
 
 
+class Checkpointing(Protocol):
+    """Says what tapes keep: a `gt.CheckpointConfig`."""
+
+    def policy(self) -> Any:
+        """A `core.recomputable.RecordPolicy` for one tape; None to keep what rules read."""
+        ...
+
+
 class ContextTape:
     """The tape of a gradient context; `len(tape)` is the number of records since it was cleared.
 
@@ -522,11 +533,16 @@ class ContextTape:
     clear does not leak; clearing makes every record made so far refuse to be walked.
     """
 
-    __slots__ = ("_label", "segment")
+    __slots__ = ("_checkpoint", "_label", "segment")
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, checkpoint: Checkpointing | None = None) -> None:
         self._label = label
-        self.segment = Segment(CONTEXT_LEVEL, label)
+        self._checkpoint = checkpoint
+        self.segment = self._new_segment()
+
+    def _new_segment(self) -> Segment:
+        policy = None if self._checkpoint is None else self._checkpoint.policy()
+        return Segment(CONTEXT_LEVEL, self._label, policy=policy)
 
     def __len__(self) -> int:
         return self.segment.count()
@@ -537,7 +553,7 @@ class ContextTape:
     def clear(self) -> None:
         """Start afresh: records made so far can no longer be walked or built upon."""
         self.end("cleared")
-        self.segment = Segment(CONTEXT_LEVEL, self._label)
+        self.segment = self._new_segment()
 
     def end(self, why: str) -> None:
         """Close the current segment for good; `why` is for the errors of its tensors."""
@@ -554,6 +570,10 @@ class GradientContext(Scope):
     returns to it. Leaving its outermost block, also by an exception, deletes it. As a decorator it
     opens a new context at every call; one that is open is returned to.
 
+    Args:
+        checkpoint: What its tape keeps for the backward pass, a `gt.CheckpointConfig`; the rest is
+            computed again. Everything that rules read if not given.
+
     >>> x = gt.ones(3, requires_grad=True)
     >>> with gt.GradientContext():
     ...     gt.compute_gradients(gt.sum(x * 3.0))
@@ -561,11 +581,12 @@ class GradientContext(Scope):
     tensor([3., 3., 3.])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, checkpoint: Checkpointing | None = None) -> None:
         self.id = self._new_id()
+        self.checkpoint = checkpoint
         thread = threading.current_thread()
         where = "" if thread is threading.main_thread() else f" of thread {thread.name}"
-        self.tape = ContextTape(f"context {self.id}{where}")
+        self.tape = ContextTape(f"context {self.id}{where}", checkpoint)
         self._entries: list[Entry] = []
         self._deleted = False
 
@@ -574,7 +595,8 @@ class GradientContext(Scope):
         return next(_context_ids)
 
     def again(self) -> GradientContext:
-        return self if self._entries or self._deleted else type(self)()
+        again = self._entries or self._deleted
+        return self if again else type(self)(checkpoint=self.checkpoint)
 
     def change(self, state: State, before: State | None = None) -> State:
         return state.derive(context=self)

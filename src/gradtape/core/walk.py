@@ -21,6 +21,7 @@ from gradtape.core.finite import is_finite, is_plain_factor, is_traced
 from gradtape.core.hooks import HOOKS
 from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
+from gradtape.core.restore import Restorer
 from gradtape.core.small_floats import is_narrow
 from gradtape.core.state import STATE, WATCHING
 from gradtape.core.tensor import Tensor
@@ -212,7 +213,7 @@ def _taker(
             heappush(heap, (-node.sequence, node))
         parts[index] = ct if parts[index] is None else add(parts[index], ct)
 
-    return Taker(give, give_part, give_output, fresh, wanted)
+    return Taker(give, give_part, give_output, fresh, wanted, restorer=Restorer())
 
 
 # ---- the walk that can do everything ------------------------------------------------------------
@@ -252,7 +253,13 @@ def _walk_apart(
 
     plus = add_watched if watched else add
     taker = Taker(
-        give, not_in_parts, give_output, careful=careful, rebuild=create_graph, watched=watched
+        give,
+        not_in_parts,
+        give_output,
+        careful=careful,
+        rebuild=create_graph,
+        watched=watched,
+        restorer=Restorer(),
     )
     for node, ct in roots:
         give(node, ct)

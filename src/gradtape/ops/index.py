@@ -17,12 +17,14 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_first
-from gradtape.core.call import recording_segment
+from gradtape.core.call import record_recomputable, recording_segment
 from gradtape.core.define import linear
 from gradtape.core.fast import F32, F64
+from gradtape.core.level import Node, Segment
 from gradtape.core.lowering import Elements, Reader
 from gradtape.core.nested import Handle, View, unshell
 from gradtape.core.op import Facts, Op
+from gradtape.core.recomputable import RecomputableIndexing
 from gradtape.core.record import Indexing
 from gradtape.core.scalar import Scalar
 from gradtape.core.state import STATE, values_read
@@ -323,10 +325,28 @@ def getitem(x: ArrayLike, /, index: Any) -> Array:
         segment = parent.segment
         if segment is not state.recorder.segment:
             segment = recording_segment(segment, _GETITEM)
+        if segment is not None and segment.policy is not None:
+            target = _recomputable(segment, parent, value, out, items)
+            return View(base, items, target) if out.shape else target
         if segment is not None:
             record = Indexing(_GETITEM, segment, parent, Aval(value.shape, dtype), items)
     target = Tensor(out, record)
     return View(base, items, target) if out.shape else target
+
+
+def _recomputable(segment: Segment, parent: Node, value: Any, out: Any, items: Index) -> Tensor:
+    """`out`, read from `value`, with a record on a tape whose policy decides what is kept."""
+    made: Tensor = record_recomputable(
+        segment.policy,
+        segment,
+        _GETITEM,
+        (parent,),
+        (value,),
+        out,
+        {"index": items},
+        RecomputableIndexing,
+    )
+    return made
 
 
 def part_of(

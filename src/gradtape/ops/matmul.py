@@ -12,7 +12,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
-from gradtape.core.call import call, call_operator, recording_segment
+from gradtape.core.call import call, call_operator, record, recording_segment
 from gradtape.core.define import broadcast_sizes, multilinear, unbroadcast
 from gradtape.core.fast import F32, F64
 from gradtape.core.lazy import Deferred
@@ -224,6 +224,8 @@ def _fast(otherwise: Callable[..., Any]) -> Callable[..., Any]:
             segment = recording_segment(segment, op)
             if segment is None:
                 return Tensor(out)
+            if segment.policy is not None:
+                return record(segment, op, (parent, parent2), (value, value2), out, {})
         keep, keep2 = keeps[parent is not None, parent2 is not None]
         kept, kept2 = value if keep else None, value2 if keep2 else None
         return Tensor(out, Binary(op, segment, parent, parent2, kept, kept2, None))

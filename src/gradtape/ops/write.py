@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.call import recording_segment
+from gradtape.core.call import record_recomputable, recording_segment
 from gradtape.core.level import Node, joint_segment
 from gradtape.core.op import Op
 from gradtape.core.ownership import is_alone
+from gradtape.core.recomputable import RecomputableAssigning, is_dropped
 from gradtape.core.record import Assigning
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
@@ -64,6 +65,9 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
         return False
     if segment is not None and segment is not state.recorder.segment:
         segment = recording_segment(segment, _OP)
+    policy = None if segment is None else segment.policy
+    if policy is not None and not is_dropped(tensor.record, policy.block):
+        return False
     try:
         shape = part_shape(items, target.shape)
         if not number and value.shape != shape:
@@ -72,10 +76,17 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
     except IndexError:
         return False  # the general way raises the right error
     if segment is not None:
-        whole = Aval(target.shape, target.dtype)
-        inputs = whole, value if number else Aval(shape, target.dtype)
-        parents = tensor.record, parent2
-        tensor.record = Assigning(_OP, segment, parents, inputs, whole, {"index": items}, None)
+        parents, params = (tensor.record, parent2), {"index": items}
+        if policy is None:
+            whole = Aval(target.shape, target.dtype)
+            inputs = whole, value if number else Aval(shape, target.dtype)
+            tensor.record = Assigning(_OP, segment, parents, inputs, whole, params, None)
+        else:
+            operands, kind = (target, value), RecomputableAssigning
+            made = record_recomputable(
+                policy, segment, _OP, parents, operands, target, params, kind
+            )
+            tensor.record = made.record
         tensor._off = None
     return True
 

@@ -1,0 +1,79 @@
+"""Which results checkpointed functions keep, by the name of the op or by size.
+
+A policy is a function of the name of an op and the abstract value of its result, which says whether
+to keep the result. Write your own, or take one of these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gradtape.errors import ArgumentError
+
+# Whether to keep a result, given the name of the op and the `Aval` of the result, or a tuple of
+# them for an op with several.
+Keeps = Callable[[str, Any], bool]
+
+
+def keep_ops(*names: str) -> Keeps:
+    """Keep the results of some ops, and compute others again.
+
+    Args:
+        *names: Names of ops, such as "matmul", as `print(gt.jit(f).graph(x))` shows them.
+
+    Raises:
+        ArgumentError: A name is not a string.
+
+    >>> gt.keep_ops("matmul", "conv2d")("matmul", None)
+    True
+    """
+    chosen = _names("keep_ops", names)
+    return lambda name, _result: name in chosen
+
+
+def drop_ops(*names: str) -> Keeps:
+    """Compute the results of some ops again, and keep others.
+
+    Args:
+        *names: Names of ops.
+
+    Raises:
+        ArgumentError: A name is not a string.
+
+    >>> gt.drop_ops("gelu", "softmax")("gelu", None)
+    False
+    """
+    chosen = _names("drop_ops", names)
+    return lambda name, _result: name not in chosen
+
+
+def keep_up_to(nbytes: int) -> Keeps:
+    """Keep results up to a size, and compute larger ones again.
+
+    Args:
+        nbytes: The size in bytes; that of all results, for an op with several.
+
+    Raises:
+        ArgumentError: It is negative, or not a number.
+
+    >>> keeps = gt.keep_up_to(1000)
+    >>> keeps("sum", gt.zeros(10)), keeps("exp", gt.zeros(1000))
+    (True, False)
+    """
+    if isinstance(nbytes, bool) or not isinstance(nbytes, int | float) or not nbytes >= 0:
+        raise ArgumentError(f"keep_up_to: got {nbytes!r}, expected a number of bytes, 0 or more")
+    return lambda _name, result: _size(result) <= nbytes
+
+
+def _names(function: str, names: tuple[str, ...]) -> frozenset[str]:
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentError(f"{function}: got {name!r}, expected names of ops")
+    return frozenset(names)
+
+
+def _size(result: Any) -> int:
+    parts = result if isinstance(result, tuple) else (result,)
+    return sum(math.prod(part.shape) * int(part.dtype.itemsize) for part in parts)

@@ -1,0 +1,236 @@
+"""Records of checkpointed stretches: they hold little, and the walk computes the rest again.
+
+A `Recomputable` holds operands that come from outside of its stretch (leaves, arrays that are not
+tracked) and its result only if a policy keeps it. Everything else is found through its parents:
+the value of an operand is the result of the record that made it, kept or recomputed.
+
+A stretch is divided into blocks. A result that is used in another block than its own is kept, as
+the block could not be recomputed by itself otherwise; nothing else has to be.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from gradtape.core.aval import Aval, aval_of
+from gradtape.core.cost import estimated_cost
+from gradtape.core.level import Node, Segment
+from gradtape.core.op import Op
+from gradtape.core.record import Assigning, General, Output, Record, Taker, give_part
+from gradtape.errors import TapeError
+
+# Where the value of an operand is found: the record that made it, and which of its results it is.
+Source = tuple["Recomputable", int | None]
+
+
+class RecordPolicy(Protocol):
+    """Decides which results the records of a stretch keep, and what is retained in a replay.
+
+    Attributes:
+        block: The number of the block that the next record belongs to.
+    """
+
+    block: int
+
+    def keeps(self, record: Recomputable) -> bool:
+        """Whether a new record keeps its result; older ones may be told to drop theirs."""
+        ...
+
+    def pinned(self, record: Recomputable) -> None:
+        """A result has been kept because another block reads it."""
+        ...
+
+    def freed(self, record: Recomputable) -> None:
+        """A record has been freed, with the result it kept."""
+        ...
+
+    def retained(
+        self, stretch: Sequence[Recomputable], held: int
+    ) -> frozenset[Recomputable] | None:
+        """Which results to retain while a stretch is replayed; None for all that rules read.
+
+        Args:
+            stretch: Records to replay, oldest first. The walk is about to visit them, newest first.
+            held: The bytes of results that were retained in earlier replays.
+        """
+        ...
+
+
+class Recomputable(General):
+    """A record that keeps its result only if its policy says so.
+
+    Attributes:
+        policy: The policy of the stretch.
+        block: The number of its block.
+        kept: Whether the policy counts its result as kept.
+        size: The bytes of its result; 0 for one that shares memory with an operand.
+        flat: Whether the bare rules hold, as for the records of the fast paths.
+        floor: Up to which level recording was off when it was made, as in the state.
+        mark: A fingerprint of the result of a user's function; None for other ops.
+        read: Whether a rule reads its result: its own, or one of a record that uses it.
+    """
+
+    __slots__ = ("block", "flat", "floor", "kept", "mark", "policy", "read", "size")
+
+    def __init__(
+        self,
+        op: Op,
+        segment: Segment,
+        parents: tuple[Node | None, ...],
+        inputs: tuple[Any, ...],
+        avals: Any,
+        params: dict[str, Any],
+        policy: RecordPolicy,
+        *,
+        flat: bool,
+        floor: tuple[int, Any],
+    ) -> None:
+        super().__init__(op, segment, parents, inputs, avals, params, avals)
+        self.policy = policy
+        self.block = policy.block
+        self.size = 0 if op.aliases else sum(map(nbytes, self._parts(avals)))
+        self.kept = False
+        self.flat = flat
+        self.floor = floor
+        self.mark: int | None = None
+        self.read = False
+
+    def _parts(self, values: Any) -> tuple[Any, ...]:
+        return (values,) if self.op.outputs == 1 else values
+
+    @property
+    def cost(self) -> float:
+        """About how many operations on elements it takes to compute the result."""
+        return estimated_cost(self.op, self.inputs, self._parts(self.avals))
+
+    # ---- its result ------------------------------------------------------------------------
+
+    def keep(self, out: Any) -> None:
+        """Hold the result."""
+        self.out, self.kept = out, True
+
+    def drop(self) -> None:
+        """Let go of the result, which can be computed again."""
+        self.out, self.kept = self.avals, False
+
+    def result(self, index: int | None) -> Any:
+        """One of the results it holds, or all of them for None; an `Aval` for what is not there."""
+        return self.out if index is None else self.out[index]
+
+    def is_there(self, index: int | None) -> bool:
+        """Whether it holds one of its results; all of them, for None."""
+        parts = self._parts(self.out) if index is None else (self.out[index],)
+        return not any(isinstance(part, Aval) for part in parts)
+
+    def pin(self, index: int | None, value: Any) -> None:
+        """Keep a result that is used in another block."""
+        if self.is_there(index):
+            return
+        if index is None:
+            self.out = value
+        else:
+            self.out = (*self.out[:index], value, *self.out[index + 1 :])
+        self.policy.pinned(self)
+
+    def check(self, out: Any) -> None:
+        """Raise if a user's function gave another result this time.
+
+        Raises:
+            TapeError: It did; derivatives would not be those of what was computed.
+        """
+        if self.mark is not None and fingerprint(out) != self.mark:
+            raise TapeError(
+                f"{self.op.name}: gave another result when it was computed again for the backward "
+                "pass of a checkpointed tape; it must depend on its arguments only. Pass random "
+                "numbers and everything that changes as arguments, or call it outside of the tape"
+            )
+
+    def free(self) -> None:
+        self.policy.freed(self)
+        super().free()
+
+    # ---- its operands ----------------------------------------------------------------------
+
+    @property
+    def reads(self) -> tuple[bool, ...]:
+        """Flags for (result, *operands): whether a rule reads each."""
+        return self.op.keeps(tuple([parent is not None for parent in self.parents]))
+
+    def sources(self) -> list[Source | None]:
+        """For each operand, the record to find its value at; None if it is held here."""
+        return [
+            source_of(parent) if type(held) is Aval else None
+            for parent, held in zip(self.parents, self.inputs, strict=True)
+        ]
+
+    def pull(self, ct: Any, taker: Taker) -> None:
+        restorer = taker.restorer
+        inputs, out = restorer.values(self)
+        (Record if self.flat else General).give(self, ct, taker, inputs, out)
+        restorer.passed(self)
+
+    def push(self, tangents: Any, restorer: Any = None) -> Any:
+        given = tuple([None if node is None else tangents.get(node) for node in self.parents])
+        if all(tangent is None for tangent in given):
+            return None
+        return self.pushed(given, *restorer.values(self))
+
+
+class RecomputableIndexing(Recomputable):
+    """`x[index]`: its cotangent is added to a part of the cotangent of `x`, as for `Indexing`."""
+
+    __slots__ = ()
+
+    def pull(self, ct: Any, taker: Taker) -> None:
+        (parent,), (x,) = self.parents, self.inputs
+        assert parent is not None  # it would not be recorded otherwise
+        give_part(self, ct, taker, parent, aval_of(x), self.params["index"])
+        taker.restorer.passed(self)
+
+
+class RecomputableAssigning(Assigning, Recomputable):
+    """`x[index] = value` done in place: its cotangent is passed on in place too."""
+
+    __slots__ = ()
+
+    def pull(self, ct: Any, taker: Taker) -> None:
+        super().pull(ct, taker)
+        taker.restorer.passed(self)
+
+
+def source_of(node: Node | None) -> Source | None:
+    """The record whose result a node stands for, if it can be recomputed."""
+    if isinstance(node, Recomputable):
+        return node, None
+    if isinstance(node, Output) and isinstance(node.parent, Recomputable):
+        return node.parent, node.index
+    return None
+
+
+def is_dropped(node: Node | None, block: int) -> bool:
+    """Whether no record of a block holds the value of a node, as it can be computed again."""
+    source = source_of(node)
+    if source is None:
+        return False
+    record, index = source
+    return record.block == block and not record.is_there(index)
+
+
+def fingerprint(outs: tuple[Any, ...]) -> int:
+    """A number that tells results of a function apart: a checksum of their bytes."""
+    total = 0
+    for out in outs:
+        if type(out) is np.ndarray:
+            total = zlib.crc32(np.ascontiguousarray(out).view(np.uint8).data, total)
+    return total
+
+
+def nbytes(value: Any) -> int:
+    """The bytes of a value, given the value or its `Aval`."""
+    size: int = math.prod(value.shape)
+    return size * int(value.dtype.itemsize)

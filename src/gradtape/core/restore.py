@@ -1,0 +1,143 @@
+"""Restoring values that records did not keep, while a walk visits them.
+
+A walk asks for the values that the rule of a record reads. What is missing is computed again from
+the nearest values that are there: the missing records that lead to it are replayed, oldest first,
+each once. Which of their results are retained for the records that the walk visits next is up to
+the policy; the others are dropped as soon as the replay no longer needs them. So a stretch is
+replayed at most once per visit, however its values depend on each other, and as few times as its
+policy finds room for.
+
+Restored values are held here, not in the records: an error in the middle leaves the tape as it was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.call import call_rewritten
+from gradtape.core.ownership import other_references
+from gradtape.core.recomputable import Recomputable, RecomputableAssigning, Source
+from gradtape.core.state import current, recording_from, run_inside
+
+
+class Restorer:
+    """The values restored in one walk."""
+
+    def __init__(self) -> None:
+        self._values: dict[Recomputable, Any] = {}
+        self._held = 0
+
+    def values(self, record: Recomputable) -> tuple[tuple[Any, ...], Any]:
+        """The inputs and the result of a record as its rules read them: values, or avals."""
+        read_out, *read = record.reads
+        sources = record.sources()
+        wanted = [source for source, reads in zip(sources, read, strict=True) if source and reads]
+        if read_out:
+            wanted.append((record, None))
+        missing = [source[0] for source in wanted if not self._has(source)]
+        if missing:
+            self._replay(missing)
+        inputs = tuple(
+            [
+                self._value(source) if source is not None and reads else held
+                for source, reads, held in zip(sources, read, record.inputs, strict=True)
+            ]
+        )
+        return inputs, self._value((record, None)) if read_out else record.avals
+
+    def passed(self, record: Recomputable) -> None:
+        """The walk has visited a record: nothing that is left to visit reads its result."""
+        if self._values.pop(record, None) is not None:
+            self._held -= record.size
+
+    def _has(self, source: Source) -> bool:
+        record, index = source
+        return record in self._values or record.is_there(index)
+
+    def _value(self, source: Source) -> Any:
+        record, index = source
+        if record in self._values:
+            out = self._values[record]
+            return out if index is None else out[index]
+        return record.result(index)
+
+    # ---- replaying -------------------------------------------------------------------------
+
+    def _replay(self, targets: Sequence[Recomputable]) -> None:
+        """Compute the results of some records, and of those they depend on."""
+        stretch = self._missing(targets)
+        retained = targets[0].policy.retained(stretch, self._held)
+        uses = Counter(source for record in stretch for source in _records(record))
+        if retained is None:
+            retained = frozenset(record for record in stretch if record.read)
+        passing = set(stretch).difference(retained, targets)
+        for record in stretch:
+            self._values[record] = self._computed(record, uses, passing)
+            self._held += record.size
+            for source in _records(record):
+                uses[source] -= 1
+                if not uses[source] and source in passing:
+                    self.passed(source)
+
+    def _missing(self, targets: Iterable[Recomputable]) -> list[Recomputable]:
+        """The records to replay for the results of some records, oldest first."""
+        found: set[Recomputable] = set()
+        pending = list(targets)
+        while pending:
+            record = pending.pop()
+            if record not in found:
+                found.add(record)
+                pending += [
+                    source[0]
+                    for source in record.sources()
+                    if source is not None and not self._has(source)
+                ]
+        return sorted(found, key=lambda record: record.sequence)
+
+    def _computed(
+        self, record: Recomputable, uses: Counter[Recomputable], passing: set[Recomputable]
+    ) -> Any:
+        """The result of a record, computed again from its operands."""
+        sources = record.sources()
+        if self._is_last_use(record, sources[0] if sources else None, uses, passing):
+            (whole, _), part = sources[0], sources[1]  # type: ignore[misc]
+            target = self._values[whole]
+            target[record.params["index"]] = record.inputs[1] if part is None else self._value(part)
+            return target
+        operands = [
+            held if source is None else self._value(source)
+            for source, held in zip(sources, record.inputs, strict=True)
+        ]
+        state = current()
+        if (state.floor, state.spared) == record.floor:
+            out = call_rewritten(record.op, operands, record.params)
+        else:
+            scope = recording_from(record.floor)
+            out = run_inside(scope, call_rewritten, record.op, operands, record.params)
+        record.check(out)
+        return out
+
+    def _is_last_use(
+        self,
+        record: Recomputable,
+        whole: Source | None,
+        uses: Counter[Recomputable],
+        passing: set[Recomputable],
+    ) -> bool:
+        """Whether an assignment may write into its operand, which only this replay knows."""
+        if not (isinstance(record, RecomputableAssigning) and whole is not None):
+            return False
+        if not (isinstance(whole[0], RecomputableAssigning) and whole[0] in passing):
+            return False
+        if uses[whole[0]] != 1 or type(self._values[whole[0]]) is not np.ndarray:
+            return False
+        return other_references((self._values[whole[0]],)) == 0
+
+
+def _records(record: Recomputable) -> list[Recomputable]:
+    """The records whose results a record reads when it is computed."""
+    return [source[0] for source in record.sources() if source is not None]
