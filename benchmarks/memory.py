@@ -9,19 +9,18 @@ so is memory that is kept for the next call.
 from collections.abc import Iterator
 
 import gradtape as gt
-from benchmarks import memory_budgets, memory_flat, memory_steps
+from benchmarks import memory_budgets, memory_flat, memory_schedules, memory_steps
 from benchmarks.harness import Settings
 from benchmarks.loop_memory_worker import PEAK_RESET
-from benchmarks.memory_rows import NAME
 from benchmarks.result import NotRun, Row
 
-PARTS = (memory_budgets.run, memory_steps.run, memory_flat.run)
+PARTS = (memory_budgets.run, memory_schedules.run, memory_steps.run, memory_flat.run)
 
 
 def run(settings: Settings) -> Iterator[Row | NotRun]:
     """Measure all of it."""
     if not PEAK_RESET.exists():
-        yield NotRun(NAME, gt.__name__, f"{PEAK_RESET} is needed, which is Linux's")
+        yield NotRun("memory", gt.__name__, f"{PEAK_RESET} is needed, which is Linux's")
         return
     for part in PARTS:
         yield from part(settings)

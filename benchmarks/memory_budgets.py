@@ -12,9 +12,10 @@ import gradtape as gt
 from benchmarks.harness import Settings, assert_agree
 from benchmarks.memory_cases import Cases
 from benchmarks.memory_request import PLAIN, Memory, Way, is_quick, memory, seconds
-from benchmarks.memory_rows import NAME, bytes_row, time_row
+from benchmarks.memory_rows import bytes_row, time_row
 from benchmarks.result import NotRun, Row
 
+NAMES = {"chain": "memory of a chain", "stack": "memory of blocks"}
 CHAIN_BARS = {50: 1.3, 10: 2.2}
 STACK_BARS = {50: 1.25}
 """For each budget in percent, how many times longer than a plain tape it may take."""
@@ -32,11 +33,13 @@ def run(settings: Settings) -> Iterator[Row | NotRun]:
 def _within_budgets(
     name: str, bars: Mapping[int, float], settings: Settings
 ) -> Generator[Row | NotRun, None, Memory]:
-    what = str(getattr(Cases.of(quick=is_quick(settings)), name))
+    shown, what = NAMES[name], str(getattr(Cases.of(quick=is_quick(settings)), name))
     plain = memory("gradtape", name, PLAIN["gradtape"], settings, warm_up=WARM_UP)
-    yield bytes_row(f"{what}: plain tape, resident", plain.resident, "allocated", plain.allocated)
+    yield bytes_row(
+        shown, f"{what}: plain tape, resident", plain.resident, "allocated", plain.allocated
+    )
     if why := _obstacle():
-        yield NotRun(NAME, f"{name} with a budget", why)
+        yield NotRun(shown, "with a budget", why)
         return plain
     budgets = {percent: plain.allocated * percent // 100 for percent in bars}
     for percent, budget in budgets.items():
@@ -44,13 +47,14 @@ def _within_budgets(
         if found.digest != plain.digest:
             raise AssertionError(f"{what}: at {percent} % the gradients have other bits")
         label, peer = f"{what}: `Auto` at {percent} %", f"{percent} % of a plain tape's"
-        yield bytes_row(f"{label}, allocated", found.allocated, peer, budget, 1.0)
+        yield bytes_row(shown, f"{label}, allocated", found.allocated, peer, budget, 1.0)
         part = plain.resident * percent // 100
-        yield bytes_row(f"{label}, resident", found.resident, peer, part, 1.0)
+        yield bytes_row(shown, f"{label}, resident", found.resident, peer, part, 1.0)
     ways: list[Way] = [PLAIN["gradtape"], *(("tape", budget) for budget in budgets.values())]
     unbounded, *bounded = seconds("gradtape", name, ways, settings)
     for (percent, bar), times in zip(bars.items(), bounded, strict=True):
         yield time_row(
+            shown,
             f"{what}: `Auto` at {percent} %, gradients bit-equal",
             times,
             "a plain tape",
@@ -70,16 +74,16 @@ def _obstacle() -> str:
 
 
 def _pytorch(ours: Memory, settings: Settings) -> Iterator[Row]:
-    what = str(Cases.of(quick=is_quick(settings)).stack)
+    shown, what = NAMES["stack"], str(Cases.of(quick=is_quick(settings)).stack)
     plain = memory("torch", "stack", PLAIN["torch"], settings)
     for one, other in zip(ours.sums, plain.sums, strict=True):
         assert_agree("stack: a gradient", one, other, rtol=TOLERANCE, floor=0.0)
-    yield bytes_row(f"{what}: plain, resident", ours.resident, "PyTorch", plain.resident)
-    yield bytes_row(f"{what}: plain, allocated", ours.allocated, "PyTorch", plain.allocated)
+    yield bytes_row(shown, f"{what}: plain, resident", ours.resident, "PyTorch", plain.resident)
+    yield bytes_row(shown, f"{what}: plain, allocated", ours.allocated, "PyTorch", plain.allocated)
     found = memory("torch", "stack", ("checkpoint", None), settings)
     label, peer = f"{what}: PyTorch's `checkpoint` of each block", "PyTorch, plain"
-    yield bytes_row(f"{label}, allocated", found.allocated, peer, plain.allocated)
-    yield bytes_row(f"{label}, resident", found.resident, peer, plain.resident)
+    yield bytes_row(shown, f"{label}, allocated", found.allocated, peer, plain.allocated)
+    yield bytes_row(shown, f"{label}, resident", found.resident, peer, plain.resident)
     ways: list[Way] = [PLAIN["torch"], ("checkpoint", None)]
     unbounded, bounded = seconds("torch", "stack", ways, settings)
-    yield time_row(label, bounded, peer, unbounded)
+    yield time_row(shown, label, bounded, peer, unbounded)

@@ -3,10 +3,9 @@
 from benchmarks.harness import Spread
 from benchmarks.result import Row
 
-NAME = "memory"
-
 
 def bytes_row(
+    name: str,
     what: str,
     ours: float,
     peer_name: str,
@@ -18,7 +17,7 @@ def bytes_row(
     """Make a row of two numbers of bytes."""
     ratio = ours / peer
     return Row(
-        name=NAME,
+        name=name,
         what=what,
         ours=ours,
         peer_name=peer_name,
@@ -31,11 +30,16 @@ def bytes_row(
 
 
 def time_row(
-    what: str, ours: list[float], peer_name: str, peer: list[float], bar: float | None = None
+    name: str,
+    what: str,
+    ours: list[float],
+    peer_name: str,
+    peer: list[float],
+    bar: float | None = None,
 ) -> Row:
     """Make a row of times that were measured in turns."""
     return Row(
-        name=NAME,
+        name=name,
         what=what,
         ours=Spread.of(ours).median,
         peer_name=peer_name,

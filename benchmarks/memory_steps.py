@@ -13,7 +13,7 @@ from benchmarks.memory_request import PLAIN, is_quick, memory
 from benchmarks.memory_rows import bytes_row
 from benchmarks.result import Row
 
-CASES = ("mlp", "conv")
+NAMES = {"mlp": "memory of an MLP", "conv": "memory of a conv net"}
 # float32, and sums that PyTorch forms in another order.
 TOLERANCE = 1e-3
 
@@ -21,15 +21,18 @@ TOLERANCE = 1e-3
 def run(settings: Settings) -> Iterator[Row]:
     """Measure both networks on both sides."""
     cases = Cases.of(quick=is_quick(settings))
-    for name in CASES:
+    for name, shown in NAMES.items():
         ours = memory("gradtape", name, ("release", None), settings)
         theirs = memory("torch", name, PLAIN["torch"], settings)
         for one, other in zip(ours.sums, theirs.sums, strict=True):
             assert_agree(f"{name}: a gradient", one, other, rtol=TOLERANCE, floor=0.0)
         what = f"{getattr(cases, name)}: step with `release=True`"
-        yield bytes_row(f"{what}, resident", ours.resident, "PyTorch", theirs.resident, 1.0)
-        yield bytes_row(f"{what}, allocated", ours.allocated, "PyTorch", theirs.allocated, 1.0)
+        yield bytes_row(shown, f"{what}, resident", ours.resident, "PyTorch", theirs.resident, 1.0)
         yield bytes_row(
+            shown, f"{what}, allocated", ours.allocated, "PyTorch", theirs.allocated, 1.0
+        )
+        yield bytes_row(
+            shown,
             f"{what}: held between forward and backward pass",
             ours.saved,
             "PyTorch",

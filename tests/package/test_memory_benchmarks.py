@@ -1,15 +1,18 @@
 """The parts of the memory benchmarks that decide whether a figure is right."""
 
+import math
 import os
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+import gradtape as gt
+
 # The package sets the number of BLAS threads for its own process; not for that of the tests.
 with patch.dict(os.environ):
     pytest.importorskip("benchmarks", reason="only in the repository, not in the distribution")
-    from benchmarks import before_steps, memory_flat, memory_gradtape
+    from benchmarks import before_steps, memory_flat, memory_gradtape, memory_schedules
     from benchmarks.memory_cases import Cases, Chain, Convolutions, Perceptron, Stack
     from benchmarks.memory_loops import Loop
     from benchmarks.memory_rows import bytes_row, time_row
@@ -72,9 +75,9 @@ def test_a_digest_is_that_of_all_bits():
 
 
 def test_rows_are_held_to_their_bars():
-    assert bytes_row("what", 90, "peer", 100, 1.0).met
-    assert not bytes_row("what", 110, "peer", 100, 1.0).met
-    row = time_row("what", [2.0, 4.0, 3.0], "peer", [1.0, 2.0, 2.0], 2.0)
+    assert bytes_row("name", "what", 90, "peer", 100, 1.0).met
+    assert not bytes_row("name", "what", 110, "peer", 100, 1.0).met
+    row = time_row("name", "what", [2.0, 4.0, 3.0], "peer", [1.0, 2.0, 2.0], 2.0)
     assert (row.ours, row.peer, row.ratio.median, row.met) == (3.0, 2.0, 2.0, True)
 
 
@@ -82,10 +85,33 @@ def test_a_loop_may_grow_by_what_it_keeps_and_less_than_an_object_per_iteration(
     def run(_go_on):
         pass
 
-    assert memory_flat.allowed(Loop(run), "allocated", 1_000) == 1_000 * memory_flat.LEAST
-    kept = memory_flat.allowed(Loop(run, kept=500), "allocated", 1_000)
-    assert kept == 1_000 * (memory_flat.LEAST + 500)
+    assert memory_flat.allowed(Loop(run), "allocated", 9_000) == 9_000 * memory_flat.LEAST
+    kept = memory_flat.allowed(Loop(run, kept=500), "allocated", 9_000)
+    assert kept == 9_000 * (memory_flat.LEAST + 500)
     assert memory_flat.allowed(Loop(run), "resident", 10) == memory_flat.NOISE["resident"]
+
+
+def test_the_fewest_runs_are_those_of_the_theory():
+    def formula(steps, slots):  # Griewank and Walther: r·l − β(s+1, r−1), with one step more
+        length, checkpoints, r = steps + 1, slots + 1, 0
+        while math.comb(checkpoints + r, r) < length:
+            r += 1
+        return r * length - math.comb(checkpoints + r, r - 1) - steps if r else 0
+
+    for steps in range(1, 40):
+        for slots in range(1, 8):
+            assert memory_schedules.fewest_runs(steps, slots) == formula(steps, slots)
+    assert memory_schedules.fewest_runs(10, 0) == 9 + 8 + 7 + 6 + 5 + 4 + 3 + 2 + 1
+
+
+def test_runs_of_a_tape_are_counted():
+    strategy = gt.CheckpointStrategy.Block
+    for every in (1, 5, 12):
+        config = gt.CheckpointConfig(strategy=strategy, checkpoint_every_n=every)
+        assert memory_schedules.runs_of_a_tape(config, 60) == 60 - 60 // every
+    assert memory_schedules.runs_of_a_tape(None, 60) == 0
+    with pytest.raises(AssertionError, match="theory says 5"):
+        memory_schedules.row_of("what", 6, "peer", 5)
 
 
 @pytest.mark.parametrize("case", ["chain of 10 numbers", "MLP 64-100-10"])
