@@ -6,7 +6,6 @@ where its memory lies. The programs are those of this checkout; what a side cann
 """
 
 import argparse
-import math
 import os
 import subprocess
 import sys
@@ -17,10 +16,11 @@ from io import BytesIO
 from pathlib import Path
 
 from benchmarks.before_cases import PROGRAMS
-from benchmarks.harness import Settings, Spread
+from benchmarks.harness import Settings
 from benchmarks.op_table import LEAST_BATCHES, THREADS
 from benchmarks.report import quantity
 from benchmarks.worker import ROOT, Worker
+from gradtape.tools.statistics import Spread, geometric_mean, median
 
 NOW, BEFORE = "now", "before"
 WORKER = "benchmarks.before_worker"
@@ -81,7 +81,7 @@ def _measure(names: Sequence[str], trees: dict[str, Path], settings: Settings) -
                 for _ in range(settings.turns):
                     order.reverse()
                     for side in order:
-                        seconds[name][side].append(workers[side].ask(turn)["seconds"])
+                        seconds[name][side].append(median(workers[side].ask(turn)["batches"]))
     return seconds
 
 
@@ -105,7 +105,7 @@ def _report(seconds: Seconds) -> None:
 
 
 def _summary(ratios: Sequence[Spread]) -> Iterator[str]:
-    mean = math.exp(sum(math.log(ratio.median) for ratio in ratios) / max(1, len(ratios)))
+    mean = geometric_mean([ratio.median for ratio in ratios])
     slower = sum(ratio.median > SLOWER and ratio.low > 1 for ratio in ratios)
     faster = sum(ratio.median < 1 / SLOWER and ratio.high < 1 for ratio in ratios)
     yield f"{len(ratios)} programs, geometric mean {mean:.3f} of the time before"

@@ -25,7 +25,7 @@ class Side:
     def turn(self, seconds: float, least: int) -> dict[str, Any]:
         """Time the program that was prepared."""
         assert self._clock is not None
-        return {"seconds": self._clock.turn(seconds, least)}
+        return {"batches": self._clock.turn(seconds, least)}
 
 
 if __name__ == "__main__":

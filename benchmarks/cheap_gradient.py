@@ -14,10 +14,12 @@ import autograd.numpy
 import numpy as np
 
 import gradtape as gt
+from benchmarks.agreement import assert_agree
 from benchmarks.counting import Cost, count
-from benchmarks.harness import Settings, Spread, assert_agree
+from benchmarks.harness import Settings
 from benchmarks.programs import Case, cases
 from benchmarks.result import Row
+from gradtape.tools.statistics import Spread
 
 BAR = 5.0
 

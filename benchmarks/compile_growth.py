@@ -16,9 +16,10 @@ from unittest.mock import patch
 import numpy as np
 
 import gradtape as gt
-from benchmarks.harness import Settings, Spread, time_once
+from benchmarks.harness import Settings, time_once
 from benchmarks.result import Row
 from gradtape.errors import UnrolledLoopWarning
+from gradtape.tools.statistics import Spread
 
 NAME = "compile-growth"
 TIMES = 10

@@ -24,10 +24,11 @@ from benchmarks.compiled_cases import (
     TRAINING,
     Case,
 )
-from benchmarks.harness import Settings, Spread
+from benchmarks.harness import Settings
 from benchmarks.report import quantity
 from benchmarks.result import OURS, NotRun, Row
 from benchmarks.worker import Worker
+from gradtape.tools.statistics import Spread, median
 
 PEERS = {
     "numpy": "NumPy",
@@ -147,6 +148,8 @@ class Tally:
     def add(self, case: Case, side: str, answer: Mapping[str, Any]) -> None:
         """Enter an answer of a side."""
         key = case.name, side
+        if "batches" in answer:
+            self.seconds.setdefault(key, []).append(median(answer["batches"]))
         if "seconds" in answer:
             self.seconds.setdefault(key, []).append(answer["seconds"])
         if "unavailable" in answer:

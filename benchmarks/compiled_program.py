@@ -3,11 +3,11 @@
 Statements are timed as `timeit` does it, in a loop with nothing else in it. The clock is that on
 the wall: with more than one thread, processor time is no measure of what a user waits for. A turn
 is cut into batches of calls, the first of them to wake threads and caches; the median over the
-other batches counts, so that what another process took now and then does not.
+other batches counts, so that what another process took now and then does not. The process that
+asked for the turn forms it: this one may run an earlier gradtape, which has no statistics.
 """
 
 import gc
-import statistics
 import time
 import timeit
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import assert_agree
+from benchmarks.agreement import assert_agree
 
 BATCH_SECONDS = 0.003
 STEPS = 20
@@ -110,8 +110,8 @@ class Clock:
             self._loops = max(2 * self._loops, min(10 * self._loops, ahead))
         self._loops = max(1, round(self._loops * BATCH_SECONDS / spent))
 
-    def turn(self, seconds: float, least: int) -> float:
-        """Return the seconds of a call: the median over batches that fill `seconds`.
+    def turn(self, seconds: float, least: int) -> list[float]:
+        """Return the seconds of a call in each of the batches that fill `seconds`.
 
         Args:
             seconds: How long to measure.
@@ -122,7 +122,7 @@ class Clock:
         batches: list[float] = []
         while len(batches) < least or sum(batches) < seconds:
             batches.append(self._timer.timeit(self._loops))
-        return statistics.median(batches) / (self._loops * self._calls)
+        return [batch / (self._loops * self._calls) for batch in batches]
 
 
 def check(name: str, results: list[np.ndarray], reference: list[np.ndarray], rtol: float) -> None:

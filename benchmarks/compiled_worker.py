@@ -47,7 +47,7 @@ class Side:
         if self._clock is None:
             assert self._program is not None
             self._clock = Clock(self._program)
-        return {"seconds": self._clock.turn(seconds, least)}
+        return {"batches": self._clock.turn(seconds, least)}
 
     def first(self, case: str) -> dict[str, Any]:
         """Time what the first call of a case takes longer than a later one, then check it."""

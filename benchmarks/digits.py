@@ -9,7 +9,8 @@ import torch
 from torch.nn import functional
 
 import gradtape as gt
-from benchmarks.harness import Contender, Settings, assert_agree
+from benchmarks.agreement import assert_agree
+from benchmarks.harness import Contender, Settings
 from benchmarks.result import OURS, Row, compare
 from gradtape.data import load_digits
 

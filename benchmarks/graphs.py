@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from benchmarks.harness import Settings, Spread, assert_agree, time_once
+from benchmarks.agreement import assert_agree
+from benchmarks.harness import Settings, time_once
 from benchmarks.result import NotRun, Row
+from gradtape.tools.statistics import Spread
 
 NAME = "graph"
 NODES, GOAL = 1_000, 0.050

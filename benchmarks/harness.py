@@ -20,9 +20,8 @@ import time
 import timeit
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
+from gradtape.tools.timing import calls_that_fill, sampled_in_turns
 
 Samples = dict[str, list[float]]
 CLOCK = time.process_time
@@ -66,26 +65,6 @@ class Contender:
         return timeit.Timer(self.work, "gc.enable()", timer=CLOCK, globals=names)
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Median, 10th and 90th percentile of a sample."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, sample: Sequence[float]) -> "Spread":
-        """Summarise a sample."""
-        low, median, high = np.percentile(np.asarray(sample, float), (10, 50, 90))
-        return cls(float(median), float(low), float(high))
-
-    @classmethod
-    def of_ratio(cls, ours: Sequence[float], theirs: Sequence[float]) -> "Spread":
-        """Summarise the ratios of two samples taken block by block."""
-        return cls.of([a / b for a, b in zip(ours, theirs, strict=True)])
-
-
 def measure(contenders: Sequence[Contender], settings: Settings) -> Samples:
     """Time contenders in interleaved blocks.
 
@@ -96,26 +75,9 @@ def measure(contenders: Sequence[Contender], settings: Settings) -> Samples:
     Returns:
         For each contender the seconds per call, one figure per block.
     """
-    timers = {c.name: c.timer() for c in contenders}
-    calls = {name: _autorange(timer, settings.turn_seconds) for name, timer in timers.items()}
-    samples: Samples = {name: [] for name in timers}
-    order = list(timers)
-    for _ in range(settings.blocks):
-        for name in order:
-            gc.collect()
-            samples[name].append(timers[name].timeit(calls[name]) / calls[name])
-        order.reverse()
-    return samples
-
-
-def _autorange(timer: timeit.Timer, seconds: float) -> int:
-    """Return how many calls fill `seconds`; running them is the warm-up."""
-    calls = 1
-    while True:
-        spent = timer.timeit(calls)
-        if spent >= 0.5 * seconds:
-            return max(1, round(calls * seconds / spent))
-        calls = max(2 * calls, min(10 * calls, int(calls * seconds / max(spent, 1e-9))))
+    loops = {c.name: c.timer().timeit for c in contenders}
+    calls = {name: calls_that_fill(loop, settings.turn_seconds) for name, loop in loops.items()}
+    return sampled_in_turns(loops, calls, settings.blocks)
 
 
 def time_once(work: Callable[[], object]) -> float:
@@ -124,24 +86,3 @@ def time_once(work: Callable[[], object]) -> float:
     start = CLOCK()
     work()
     return CLOCK() - start
-
-
-def assert_agree(
-    what: str, ours: Any, theirs: Any, *, rtol: float = 1e-10, floor: float = 1.0
-) -> None:
-    """Raise AssertionError unless two results agree to `rtol`, relative to the largest entry.
-
-    Args:
-        what: What was computed, for the message.
-        ours: One result.
-        theirs: The other.
-        rtol: The largest error that is allowed.
-        floor: Entries smaller than this are compared as if they were this large.
-    """
-    a, b = np.asarray(ours), np.asarray(theirs)
-    if a.shape != b.shape:
-        raise AssertionError(f"{what}: shape {a.shape} against the peer's {b.shape}")
-    scale = max(floor, float(np.abs(b).max(initial=0.0)), np.finfo(float).tiny)
-    error = float(np.abs(a - b).max(initial=0.0)) / scale
-    if not error <= rtol:
-        raise AssertionError(f"{what}: differs from the peer's by {error:.1e}, allowed {rtol:.0e}")

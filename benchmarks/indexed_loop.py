@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 import gradtape as gt
-from benchmarks.harness import Samples, Settings, assert_agree, time_once
+from benchmarks.agreement import assert_agree
+from benchmarks.harness import Samples, Settings, time_once
 from benchmarks.result import OURS, Row, row_of
 
 SMALL, LARGE = 2_000, 20_000

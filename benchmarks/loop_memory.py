@@ -11,10 +11,12 @@ import sys
 from collections.abc import Iterator
 
 import gradtape as gt
-from benchmarks.harness import Settings, Spread
-from benchmarks.loop_memory_worker import ITERATIONS, PEAK_RESET, SIZE
+from benchmarks.harness import Settings
+from benchmarks.loop_memory_worker import ITERATIONS, SIZE
 from benchmarks.result import NotRun, Row
 from benchmarks.worker import ROOT
+from gradtape.tools.peak_memory import PEAK_RESET
+from gradtape.tools.statistics import Spread
 
 NAME = "loop memory"
 BYTES = 8 * SIZE

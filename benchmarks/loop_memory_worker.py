@@ -3,19 +3,17 @@
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gradtape as gt
-from benchmarks.harness import assert_agree
+from benchmarks.agreement import assert_agree
+from gradtape.tools.peak_memory import PeakMeter
 
 ITERATIONS = 10_000
 SIZE = 1_000
 RATE = 1e-4
-PEAK_RESET = Path("/proc/self/clear_refs")
-STATUS = Path("/proc/self/status")
 
 
 def drift(while_loop: Callable[..., Any], x: Any, iterations: Any) -> Any:
@@ -41,19 +39,13 @@ def drift_slope(x: np.ndarray, iterations: int) -> np.ndarray:
 
 def peak_of(call: Callable[[], object]) -> int:
     """Return by how many bytes a call raises resident memory at its peak."""
-    PEAK_RESET.write_text("5")  # the peak so far is forgotten: proc(5)
-    before = resident("VmRSS")
+    meter = PeakMeter()
+    begun = meter.begin()
     call()
-    return resident("VmHWM") - before
-
-
-def resident(field: str) -> int:
-    """Return what the system says about the memory of this process, in bytes."""
-    for line in STATUS.read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name == field:
-            return int(value.split()[0]) * 1024
-    raise LookupError(f"{STATUS} has no {field}")
+    peak = meter.end(begun)
+    if peak is None:
+        raise LookupError("this system does not tell the peak of a process")
+    return peak
 
 
 def main(save: str) -> None:

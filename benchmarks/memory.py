@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import gradtape as gt
 from benchmarks import memory_budgets, memory_flat, memory_schedules, memory_steps
 from benchmarks.harness import Settings
-from benchmarks.loop_memory_worker import PEAK_RESET
 from benchmarks.result import NotRun, Row
+from gradtape.tools.peak_memory import PEAK_RESET
 
 PARTS = (memory_budgets.run, memory_schedules.run, memory_steps.run, memory_flat.run)
 

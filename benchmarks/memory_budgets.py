@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 
 import gradtape as gt
-from benchmarks.harness import Settings, assert_agree
+from benchmarks.agreement import assert_agree
+from benchmarks.harness import Settings
 from benchmarks.memory_cases import Cases
 from benchmarks.memory_request import PLAIN, Memory, Way, is_quick, memory, seconds
 from benchmarks.memory_rows import bytes_row, time_row

@@ -10,12 +10,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
-import gradtape as gt
 from benchmarks.harness import Settings
 from benchmarks.memory_loops import LOOPS, Loop
 from benchmarks.memory_request import answer_of, is_quick
 from benchmarks.memory_rows import bytes_row
-from benchmarks.result import NotRun, Row
+from benchmarks.result import Row
 
 NAME = "memory of loops"
 FIRST, LAST = 1_000, 10_000
@@ -27,14 +26,11 @@ NOISE = {"resident": 1_000_000, "allocated": 200_000}
 that ended wait until their records are looked for (`gradtape.core.release`)."""
 
 
-def run(settings: Settings) -> Iterator[Row | NotRun]:
+def run(settings: Settings) -> Iterator[Row]:
     """Measure every loop, each as a detail, then show the worst."""
     first, last = QUICK if is_quick(settings) else (FIRST, LAST)
     rows: dict[str, dict[str, Row]] = {kind: {} for kind in NOISE}
     for name, loop in LOOPS.items():
-        if loop.needs and not hasattr(gt, loop.needs):
-            yield NotRun(NAME, name, f"this gradtape has no {loop.needs}")
-            continue
         for kind, found in rows.items():
             found[name] = _measured(name, loop, kind, first, last)
             yield found[name]

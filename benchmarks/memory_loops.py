@@ -31,8 +31,6 @@ class Loop:
 
     run: Callable[[GoOn], None]
     kept: int = 0
-    needs: str = ""
-    """A name of gradtape that the loop uses."""
 
 
 class StopError(Exception):
@@ -341,7 +339,7 @@ LOOPS: dict[str, Loop] = {
     "losses kept, tape cleared": Loop(kept_after_clearing, kept=_LOSS),
     "tapes": Loop(tapes),
     "persistent tapes": Loop(persistent_tapes),
-    "checkpointed tapes": Loop(checkpointed_tapes, needs="CheckpointConfig"),
+    "checkpointed tapes": Loop(checkpointed_tapes),
     "one tape again and again": Loop(one_tape),
     "nested tapes": Loop(nested_tapes),
     "tapes never asked": Loop(unused_tapes),
@@ -349,7 +347,7 @@ LOOPS: dict[str, Loop] = {
     "`gt.grad` of `gt.grad`": Loop(second_gradients),
     "`gt.jit`": Loop(compiled),
     "`gt.jit` of `gt.grad`": Loop(compiled_gradients),
-    "`gt.checkpoint`": Loop(checkpointed_functions, needs="CheckpointConfig"),
+    "`gt.checkpoint`": Loop(checkpointed_functions),
     "errors in the forward pass": Loop(failing_forward),
     "errors in the backward pass": Loop(failing_backward),
     "abandoned generators": Loop(abandoned_generators),

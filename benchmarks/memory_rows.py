@@ -1,7 +1,7 @@
 """Rows of the table of memory."""
 
-from benchmarks.harness import Spread
 from benchmarks.result import Row
+from gradtape.tools.statistics import Spread
 
 
 def bytes_row(

@@ -9,7 +9,6 @@ here by trying all places for the first one kept.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -17,18 +16,20 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from benchmarks.harness import Settings, Spread
-from benchmarks.result import NotRun, Row
-from gradtape.locks import load
+from benchmarks.harness import Settings
+from benchmarks.result import Row
+from gradtape.autodiff.schedules.item import Item
+from gradtape.autodiff.schedules.revolve import Revolve
+from gradtape.autodiff.schedules.steps import simulate
+from gradtape.tools.statistics import Spread
 
 NAME = "recomputation"
 STEPS = 1_024
 REVOLVED = {(100, 3), (100, 10), (200, 5), (400, 8)}
 """Chains for Revolve: steps, and results that may be kept."""
-SCHEDULES = "gradtape.autodiff.schedules"
 
 
-def run(_settings: Settings) -> Iterator[Row | NotRun]:
+def run(_settings: Settings) -> Iterator[Row]:
     """Count runs of tapes, then those of Revolve."""
     root = math.isqrt(STEPS)
     strategy = gt.CheckpointStrategy
@@ -38,9 +39,6 @@ def run(_settings: Settings) -> Iterator[Row | NotRun]:
     found = runs_of_a_tape(gt.CheckpointConfig(strategy=strategy.Full), STEPS)
     most = STEPS * math.ceil(math.log2(STEPS))
     yield row_of(f"{STEPS:,} steps with `Full`", found, "n·log₂ n, at most", most, exact=False)
-    if importlib.util.find_spec(SCHEDULES) is None:
-        yield NotRun(NAME, "Revolve", f"this gradtape has no {SCHEDULES}")
-        return
     for steps, slots in sorted(REVOLVED):
         found = runs_of_revolve(steps, slots)
         what = f"{steps} steps by Revolve with {slots} results kept"
@@ -97,11 +95,10 @@ def runs_of_a_tape(config: Any, steps: int) -> int:
 
 def runs_of_revolve(steps: int, slots: int) -> int:
     """Play Revolve's plans for a chain through and count what is run again."""
-    item, revolve = load(f"{SCHEDULES}.item"), load(f"{SCHEDULES}.revolve")
-    chain = [item.Item(1.0, 8, (i - 1,) if i else (), (i,)) for i in range(steps)]
+    chain = [Item(1.0, 8, (i - 1,) if i else (), (i,)) for i in range(steps)]
     # Besides what is kept there are the result of the running step, and the one it reads.
     room = 8 * (slots + 2)
-    return round(load(f"{SCHEDULES}.steps").simulate(chain, room, revolve.Revolve()).cost)
+    return round(simulate(chain, room, Revolve()).cost)
 
 
 @functools.cache

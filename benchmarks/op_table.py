@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import Settings, Spread, assert_agree
+from benchmarks.agreement import assert_agree
+from benchmarks.harness import Settings
 from benchmarks.op_cases import CONVOLUTIONS, OPS, OpCase
 from benchmarks.result import OURS, Row
 from benchmarks.worker import Worker
+from gradtape.tools.statistics import Spread, median
 
 WORKER, PEER = "benchmarks.op_worker", "torch"
 LEAST_BATCHES = 3
@@ -71,11 +73,11 @@ def _seconds(
     for _ in range(settings.turns):
         order.reverse()
         for key in order:
-            seconds[key].append(_ask(sides[key], key, turn)["seconds"])
+            seconds[key].append(median(_ask(sides[key], key, turn)["batches"]))
     return seconds
 
 
-def _ask(worker: Worker, key: str, request: dict[str, object]) -> dict[str, float]:
+def _ask(worker: Worker, key: str, request: dict[str, object]) -> dict[str, list[float]]:
     answer = worker.ask(request)
     if failed := answer.get("failed"):
         raise RuntimeError(f"{key}, {request.get('case', 'turn')}: {failed}")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks.harness import Settings
 from benchmarks.result import NotRun, Row
+from gradtape.tools.timing import duration
 
 HEADER = (
     "| benchmark | what | ours | peer | peer's | ratio | spread | bar | met |",
@@ -97,10 +98,7 @@ def quantity(value: float, unit: str) -> str:
         return f"{value / 1e3:,.1f} kB" if value < 1e7 else f"{value / 1e6:,.1f} MB"
     if unit != "s":
         return f"{value:,.0f} {unit}"
-    for factor, name in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
-        if value * factor >= 1.0:
-            return f"{value * factor:.3g} {name}"
-    return f"{value * 1e9:.0f} ns"
+    return duration(value)
 
 
 def _cells(row: Row) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.harness import Contender, Samples, Settings, Spread, measure
+from benchmarks.harness import Contender, Samples, Settings, measure
+from gradtape.tools.statistics import Spread
 
 OURS = "gradtape"
 

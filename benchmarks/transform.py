@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 import gradtape as gt
-from benchmarks.harness import Contender, Settings, assert_agree
+from benchmarks.agreement import assert_agree
+from benchmarks.harness import Contender, Settings
 from benchmarks.result import OURS, Row, compare
 
 SIZE = 10

@@ -377,6 +377,12 @@ if TYPE_CHECKING:
         lgamma as lgamma,
         polygamma as polygamma,
     )
+    from gradtape.tools.benchmark import (
+        BenchmarkConfig as BenchmarkConfig,
+        PerformanceBenchmark as PerformanceBenchmark,
+    )
+    from gradtape.tools.benchmark_comparison import BenchmarkComparison as BenchmarkComparison
+    from gradtape.tools.benchmark_result import BenchmarkResult as BenchmarkResult
     from gradtape.tools.check import (
         GradientReport as GradientReport,
         NumericalChecker as NumericalChecker,
@@ -411,6 +417,9 @@ _LAZY = {
     "ops.random_discrete": "bernoulli permutation randint",
     "ops.special.entropy": "xlogy",
     "ops.special.gamma": "digamma lgamma polygamma",
+    "tools.benchmark": "BenchmarkConfig PerformanceBenchmark",
+    "tools.benchmark_comparison": "BenchmarkComparison",
+    "tools.benchmark_result": "BenchmarkResult",
     "tools.check": "GradientReport NumericalChecker",
     "tools.explain_call": "explain_call",
     "tools.writes": "detect_writes",

@@ -168,12 +168,12 @@ MODULE_EXEMPT: dict[str, str] = {
         ("compile", "custom_gradient", "make_jaxpr", "pmap", "primitive", "tree_map"), _A_TRANSFORM
     ),
     **dict.fromkeys(("hessian_vector_product", "linearize", "make_jvp", "make_vjp"), _A_TRANSFORM),
-    **dict.fromkeys(("map_fn", "switch_case"), _A_TRANSFORM),
+    **dict.fromkeys(("map_fn", "remat", "switch_case"), _A_TRANSFORM),
     **dict.fromkeys(
         ("io_callback", "numpy_function", "py_function", "pure_callback"), _A_TRANSFORM
     ),
     "placeholder": _A_TEXT,
-    **dict.fromkeys(("checkpoint", "ravel_pytree", "remat", "scatter"), _A_TEXT),
+    **dict.fromkeys(("ravel_pytree", "scatter"), _A_TEXT),
     **dict.fromkeys(("multinomial", "rand_like", "randn_like", "randperm"), _RANDOM),
 }
 

@@ -535,3 +535,89 @@ def test_bad_functions_policies_and_segments() -> None:
         gt.keep_up_to(-1)
     with pytest.raises(ArgumentError, match="keep_ops: got 3, expected names of ops"):
         gt.keep_ops(3)  # type: ignore[arg-type]
+
+
+# ---- compiled functions -------------------------------------------------------------------------
+
+
+MATRIX = np.linspace(-0.2, 0.2, 64 * 64).reshape(64, 64)
+
+
+def block(x: Any) -> Any:
+    for _ in range(4):
+        x = gt.tanh(x * 1.1) @ MATRIX
+    return x + gt.sin(x)
+
+
+def stack_of_blocks(wrap: Callable[..., Any]) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        for _ in range(6):
+            x = wrap(block)(x)
+        return gt.sum(x * x)
+
+    return function
+
+
+PLAIN = stack_of_blocks(lambda function: function)
+CHECKPOINTED = stack_of_blocks(gt.checkpoint)
+
+
+def test_compiled_gradients_compute_again_what_checkpointed_functions_drop() -> None:
+    plain, checkpointed = gt.jit(gt.grad(PLAIN)), gt.jit(gt.grad(CHECKPOINTED))
+    np.testing.assert_allclose(checkpointed(MATRIX), plain(MATRIX), rtol=1e-10, atol=1e-13)
+    memory = checkpointed.explain(MATRIX).temporary_bytes
+    assert memory < 0.6 * plain.explain(MATRIX).temporary_bytes
+    keeping = stack_of_blocks(
+        lambda function: gt.checkpoint(function, policy=gt.keep_ops("matmul"))
+    )
+    assert memory < gt.jit(gt.grad(keeping)).explain(MATRIX).temporary_bytes
+
+
+def kept_bytes(function: Callable[[Any], Any], x: Any) -> int:
+    """The bytes of arrays that the record of a compiled function holds."""
+    tape = gt.GradientTape()
+    out = gt.jit(function)(tape.watch(x))
+    return sum(part.nbytes for part in out.record.parent.out)
+
+
+def test_compiled_functions_keep_only_what_leaves_checkpointed_ones() -> None:
+    assert kept_bytes(PLAIN, MATRIX) >= 24 * MATRIX.nbytes
+    assert kept_bytes(CHECKPOINTED, MATRIX) <= 7 * MATRIX.nbytes
+    np.testing.assert_allclose(
+        gt.grad(gt.jit(CHECKPOINTED))(MATRIX), gt.grad(PLAIN)(MATRIX), rtol=1e-10, atol=1e-13
+    )
+
+
+def test_checkpointed_steps_of_loops() -> None:
+    def looped(wrap: Callable[..., Any]) -> Callable[[Any], Any]:
+        def step(x: Any, _: Any) -> Any:
+            return wrap(block)(x), None
+
+        return lambda x: gt.sum(gt.scan(step, x, None, length=6)[0] ** 2)
+
+    plain, checkpointed = (gt.jit(gt.grad(looped(w))) for w in (lambda f: f, gt.checkpoint))
+    np.testing.assert_allclose(checkpointed(MATRIX), plain(MATRIX), rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(checkpointed(MATRIX), gt.grad(PLAIN)(MATRIX), rtol=1e-10, atol=1e-13)
+    memory = checkpointed.explain(MATRIX).temporary_bytes
+    assert memory < 0.7 * plain.explain(MATRIX).temporary_bytes
+
+
+def test_derivatives_of_compiled_checkpointed_functions() -> None:
+    x = MATRIX[:4, :4]
+
+    def function(wrap: Callable[..., Any]) -> Callable[[Any], Any]:
+        def f(x: Any) -> Any:
+            y = wrap(lambda x: gt.exp(gt.sin(x @ x)) * x)(x)
+            return gt.sum(wrap(lambda y: gt.tanh(y) @ y)(y))
+
+        return f
+
+    plain, checkpointed = function(lambda f: f), function(gt.checkpoint)
+    for transform in (gt.grad, gt.hessian):
+        expected = transform(plain)(x)
+        for found in (gt.jit(transform(checkpointed))(x), transform(gt.jit(checkpointed))(x)):
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
+    batch = np.stack([x, x * 2.0, x.T])
+    np.testing.assert_allclose(
+        gt.jit(gt.vmap(gt.grad(checkpointed)))(batch), gt.vmap(gt.grad(plain))(batch), rtol=1e-10
+    )

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.tools.statistics import Spread
 
 # The package sets the number of BLAS threads for its own process; not for that of the tests.
 with patch.dict(os.environ):
@@ -28,12 +29,13 @@ with patch.dict(os.environ):
         loop_memory,
         report,
     )
+    from benchmarks.agreement import assert_agree
     from benchmarks.before_cases import PROGRAMS, STATEMENTS
     from benchmarks.compiled_cases import CASES, SMALL, Case
     from benchmarks.compiled_functions import KINDS
     from benchmarks.compiled_gradtape import numpy_program, reference
     from benchmarks.compiled_program import STEPS, Clock, Program, UnavailableError, check
-    from benchmarks.harness import Settings, Spread, assert_agree
+    from benchmarks.harness import Settings
     from benchmarks.house import lines_of_code
     from benchmarks.loop_memory_worker import ITERATIONS, SIZE, drift, drift_slope
     from benchmarks.plain_loops import PlainLoops
@@ -160,13 +162,13 @@ def test_a_turn_gives_the_time_of_one_call():
     program = Program("n = n + 1", {}, start="n = 0", result="n")
     with patch("benchmarks.compiled_program.time.perf_counter", lambda: float(next(ticks))):
         # Every batch lasts one tick of this clock, and one loop of STEPS calls fills it.
-        assert Clock(program).turn(2.0, 3) == pytest.approx(1.0 / STEPS)
+        assert Clock(program).turn(2.0, 3) == 3 * [pytest.approx(1.0 / STEPS)]
 
 
 def test_a_worker_prepares_times_and_reports_errors():
     with compiled.Worker(compiled.WORKER, "numpy", 1, {}) as worker:
         assert worker.ask({"do": "prepare", "case": "call"}) == {}
-        assert worker.ask({"do": "turn", "seconds": 1e-4, "least": 1})["seconds"] > 0.0
+        assert min(worker.ask({"do": "turn", "seconds": 1e-4, "least": 1})["batches"]) > 0.0
         answer = worker.ask({"do": "prepare", "case": "no such case"})
         assert answer == {"failed": "KeyError: 'no such case'"}
         worker._process.send_signal(signal.SIGKILL)
@@ -185,8 +187,8 @@ def test_ratios_are_formed_turn_by_turn():
     case = SMALL[0]
     tally = compiled.Tally(2)
     for ours, theirs in ((1.0, 30.0), (2.0, 40.0), (4.0, 100.0)):
-        tally.add(case, "gradtape", {"seconds": ours})
-        tally.add(case, "jax", {"seconds": theirs})
+        tally.add(case, "gradtape", {"batches": [0.5 * ours, ours, 90.0]})
+        tally.add(case, "jax", {"batches": [theirs]})
     tally.add(case, "jax-sync", {"unavailable": "not here"})
     tally.add(case, "torch", {"failed": "AssertionError: wrong"})
     (speedup, missing) = tally.results([case])
@@ -238,6 +240,23 @@ def test_slower_is_what_nearly_all_turns_agree_on():
     mean, counts = before._summary(ratios)
     assert "4 programs" in mean
     assert counts.endswith("1; slower: 1")
+
+
+def test_workers_run_with_a_gradtape_that_has_no_tools_of_today():
+    # Earlier states of gradtape are measured by the workers of this checkout.
+    program = "import sys, benchmarks.before_worker; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(before.__file__).parents[1],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stdout.split())
+    assert "benchmarks.compiled_program" in loaded
+    today = {f"gradtape.tools.{name}" for name in ("statistics", "timing", "peak_memory")}
+    assert loaded & today == set()
 
 
 # ---- loops and graphs ----

@@ -19,6 +19,7 @@ MODULES = (
 
 # What is exempt from a check, and why.
 NO_EXAMPLE = {
+    "gradtape.BenchmarkComparison": "made by PerformanceBenchmark.compare, whose example shows one",
     "gradtape.GradientReport": "made by NumericalChecker, whose example shows one",
     "gradtape.GradtapeError": "a base class; its subclasses name the code that raises them",
     "gradtape.linalg.LinAlgError": "such a subclass",

@@ -18,7 +18,7 @@ with patch.dict(os.environ):
     pytest.importorskip("benchmarks", reason="only in the repository, not in the distribution")
     from benchmarks.memory_flat import FIRST, LAST, allowed
     from benchmarks.memory_flat_worker import measured
-    from benchmarks.memory_loops import LOOPS, SIZE, GoOn, Loop, loss
+    from benchmarks.memory_loops import LOOPS, SIZE, GoOn, loss
 
 FEW, MORE = 20, 60
 
@@ -54,17 +54,10 @@ def _memory_traced() -> Iterator[None]:
         tracemalloc.stop()
 
 
-def chosen(name: str) -> Loop:
-    loop = LOOPS[name]
-    if loop.needs and not hasattr(gt, loop.needs):
-        pytest.skip(f"this gradtape has no {loop.needs}")
-    return loop
-
-
 @pytest.mark.usefixtures("_memory_traced")
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_leaves_nothing_behind(name: str) -> None:
-    loop = chosen(name)
+    loop = LOOPS[name]
     few, more = measured(loop.run, (FEW, MORE), live)
     # What a loop keeps on purpose is a loss: a tensor, its node and an array of one number.
     kept = MORE - FEW if loop.kept >= 100 else 0
@@ -76,7 +69,7 @@ def test_a_loop_leaves_nothing_behind(name: str) -> None:
 @pytest.mark.usefixtures("_memory_traced")
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_long_loop_leaves_nothing_behind(name: str) -> None:
-    loop = chosen(name)
+    loop = LOOPS[name]
     early, late = measured(loop.run, (FIRST, LAST), lambda: tracemalloc.get_traced_memory()[0])
     assert late - early < allowed(loop, "allocated", LAST - FIRST)
 

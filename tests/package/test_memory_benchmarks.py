@@ -104,6 +104,12 @@ def test_the_fewest_runs_are_those_of_the_theory():
     assert memory_schedules.fewest_runs(10, 0) == 9 + 8 + 7 + 6 + 5 + 4 + 3 + 2 + 1
 
 
+def test_revolve_needs_the_fewest_runs():
+    for steps, slots in ((10, 3), (50, 4), (100, 10)):
+        found = memory_schedules.runs_of_revolve(steps, slots)
+        assert found == memory_schedules.fewest_runs(steps, slots)
+
+
 def test_runs_of_a_tape_are_counted():
     strategy = gt.CheckpointStrategy.Block
     for every in (1, 5, 12):

@@ -8,11 +8,6 @@ from __future__ import annotations
 
 from gradtape.advice.tensor_attributes import OPERATORS
 
-_KEPT = (
-    "all values of the forward pass are kept; gt.jit keeps fewer, and save= of gt.scan and "
-    "gt.while_loop says how many states of a loop are"
-)
-
 
 def _renamed(namespace: str, pairs: str) -> dict[str, str]:
     """Advice on names that have another name in a namespace of ours, given as "theirs=ours"."""
@@ -26,12 +21,12 @@ _RENAMED = (
     "clamp_max=minimum clamp_min=maximum clone=copy compile=jit constant=asarray "
     "convert_to_tensor=asarray custom_gradient=custom_vjp detach=stop_gradient "
     "from_numpy=asarray ger=outer igamma=special.gammainc igammac=special.gammaincc "
-    "inference_mode=no_grad inverse=linalg.inv map_fn=map matrix_exp=linalg.expm movedim=moveaxis "
-    "mvlgamma=special.multigammaln neg=negative numel=size permute=permute_dims "
-    "pinverse=linalg.pinv primitive=custom_vjp promote_types=result_type randperm=permutation "
-    "reduce_max=max reduce_mean=mean reduce_sum=sum repeat_interleave=repeat row_stack=vstack "
-    "sgn=sign swapdims=swapaxes switch_case=switch take_along_dim=take_along_axis "
-    "tensor_split=array_split trapz=trapezoid unbind=unstack"
+    "inference_mode=no_grad inverse=linalg.inv map_fn=map matrix_exp=linalg.expm "
+    "movedim=moveaxis mvlgamma=special.multigammaln neg=negative numel=size "
+    "permute=permute_dims pinverse=linalg.pinv primitive=custom_vjp promote_types=result_type "
+    "randperm=permutation remat=checkpoint reduce_max=max reduce_mean=mean reduce_sum=sum "
+    "repeat_interleave=repeat row_stack=vstack sgn=sign swapdims=swapaxes switch_case=switch "
+    "take_along_dim=take_along_axis tensor_split=array_split trapz=trapezoid unbind=unstack"
 )
 
 _HOST = "use gt.host_call(f, result_like, x)"
@@ -39,7 +34,6 @@ _HOST = "use gt.host_call(f, result_like, x)"
 # Names of PyTorch, JAX, HIPS autograd and TensorFlow at the top of the module.
 MODULE = {
     **_renamed("gt", _RENAMED),
-    **dict.fromkeys(("checkpoint", "remat"), _KEPT),
     **{name: f"use x {symbol} y" for name, symbol in OPERATORS.items()},
     "Variable": "use gt.tensor(x, requires_grad=True)",
     "aminmax": "use gt.min(x), gt.max(x)",

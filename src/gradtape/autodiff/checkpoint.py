@@ -35,17 +35,19 @@ class Region(KeepNothing):
 
     def __init__(self, keeps: Keeps | None = None, outer: Any = None) -> None:
         super().__init__()
-        self.chosen = keeps
+        self._keeps = keeps
         self._outer = outer if isinstance(outer, Region) else None
         if self._outer is not None:
             self.block = self._outer.block
 
-    def again(self) -> Region:
-        """The policy for another run of the same call."""
-        return Region(self.chosen, self._outer and self._outer.again())
+    def _fresh(self, known: dict[Any, Any]) -> Region:
+        return Region(self._keeps, self._outer and self._outer.again(known))
+
+    def chooses(self, name: str, result: Any) -> bool:
+        return self._keeps is not None and self._keeps(name, result)
 
     def keeps(self, record: Recomputable) -> bool:
-        return self.chosen is not None and self.chosen(record.op.name, record.aval)
+        return self.chooses(record.op.name, record.avals)
 
     def retained(
         self, stretch: Sequence[Recomputable], held: int

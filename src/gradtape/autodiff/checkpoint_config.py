@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gradtape.core.recomputable import Recomputable, RecordPolicy
 from gradtape.errors import ArgumentError, a_type
@@ -128,6 +129,23 @@ class KeepNothing:
     def __init__(self) -> None:
         self.block = next_block()
 
+    def again(self, known: dict[Any, Any]) -> Any:
+        """The policy for another run of the same function.
+
+        Args:
+            known: The policies made so far for that run, by the first ones.
+        """
+        if self not in known:
+            known[self] = self._fresh(known)
+        return known[self]
+
+    def _fresh(self, known: dict[Any, Any]) -> KeepNothing:
+        return type(self)()
+
+    def chooses(self, name: str, result: Any) -> bool:
+        """Whether a backward pass of a compiled function keeps a result, given the op's name."""
+        return False
+
     def keeps(self, record: Recomputable) -> bool:
         return False
 
@@ -150,6 +168,9 @@ class Selective(KeepNothing):
         super().__init__()
         self._least_cost, self._every, self._seen = least_cost, every, 0
 
+    def _fresh(self, known: dict[Any, Any]) -> Selective:
+        return Selective(self._least_cost, self._every)
+
     def keeps(self, record: Recomputable) -> bool:
         if record.op.aliases or record.cost < self._least_cost:
             return False
@@ -163,6 +184,9 @@ class Blocks(KeepNothing):
     def __init__(self, every: int | None) -> None:
         super().__init__()
         self._every, self._seen, self._length = every, 0, every or 1
+
+    def _fresh(self, known: dict[Any, Any]) -> Blocks:
+        return Blocks(self._every)
 
     def keeps(self, record: Recomputable) -> bool:
         self._seen += 1

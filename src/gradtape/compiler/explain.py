@@ -111,6 +111,7 @@ class Explanation:
         hidden: Shapes and dtypes of the arrays and tensors that the function uses besides its
             arguments; they are the last inputs of the graph.
         nanoseconds: A rough time of a call on one core, without the eager ops.
+        temporary_bytes: The memory that a call takes for results on the way, of all native parts.
 
     >>> def energy(x):
     ...     return np.sum(np.tanh(x) * x)
@@ -138,6 +139,7 @@ class Explanation:
                 self._parts.append(self.eager[-1])
         self.kernels = [kernel for kernels in self._kernels.values() for kernel in kernels]
         self.nanoseconds = sum(kernel.nanoseconds for kernel in self.kernels)
+        self.temporary_bytes = sum(part.code.plan.arena.size for part in self._kernels)
 
     @property
     def ir(self) -> str:

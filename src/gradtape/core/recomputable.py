@@ -170,7 +170,7 @@ class Recomputable(General):
 
     def pull(self, ct: Any, taker: Taker) -> None:
         restorer = taker.restorer
-        inputs, out = restorer.values(self)
+        inputs, out = restorer.values(self, ct)
         (Record if self.flat else General).give(self, ct, taker, inputs, out)
         restorer.passed(self)
 

@@ -8,6 +8,9 @@ replayed at most once per visit, however its values depend on each other, and as
 policy finds room for.
 
 Restored values are held here, not in the records: an error in the middle leaves the tape as it was.
+
+In a trace nothing is computed yet, and a compiler would find out that a replay computes what is
+there already. So its operands go through an op that says "not before this cotangent".
 """
 
 from __future__ import annotations
@@ -19,9 +22,13 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.call import call_rewritten
+from gradtape.core.finite import is_traced
+from gradtape.core.lowering import Relabel
+from gradtape.core.op import Facts, Op, Zero, infer_like
 from gradtape.core.ownership import other_references
 from gradtape.core.recomputable import Recomputable, RecomputableAssigning, Source
 from gradtape.core.state import current, recording_from, run_inside
+from gradtape.core.tensor import Tensor
 
 
 class Restorer:
@@ -31,8 +38,14 @@ class Restorer:
         self._values: dict[Recomputable, Any] = {}
         self._held = 0
 
-    def values(self, record: Recomputable) -> tuple[tuple[Any, ...], Any]:
-        """The inputs and the result of a record as its rules read them: values, or avals."""
+    def values(self, record: Recomputable, ct: Any = None) -> tuple[tuple[Any, ...], Any]:
+        """The inputs and the result of a record as its rules read them: values, or avals.
+
+        Args:
+            record: The record that is visited.
+            ct: Its cotangent; of an op with several results, one for each or None. None if it is
+                visited for something else.
+        """
         read_out, *read = record.reads
         sources = record.sources()
         wanted = [source for source, reads in zip(sources, read, strict=True) if source and reads]
@@ -40,7 +53,7 @@ class Restorer:
             wanted.append((record, None))
         missing = [source[0] for source in wanted if not self._has(source)]
         if missing:
-            self._replay(missing)
+            self._replay(missing, _traced(ct))
         inputs = tuple(
             [
                 self._value(source) if source is not None and reads else held
@@ -67,16 +80,20 @@ class Restorer:
 
     # ---- replaying -------------------------------------------------------------------------
 
-    def _replay(self, targets: Sequence[Recomputable]) -> None:
-        """Compute the results of some records, and of those they depend on."""
+    def _replay(self, targets: Sequence[Recomputable], after: Tensor | None) -> None:
+        """Compute the results of some records, and of those they depend on.
+
+        In a trace, that is done once the value `after` has been computed.
+        """
         stretch = self._missing(targets)
+        later = _Later(after)
         retained = targets[0].policy.retained(stretch, self._held)
         uses = Counter(source for record in stretch for source in _records(record))
         if retained is None:
             retained = frozenset(record for record in stretch if record.read)
         passing = set(stretch).difference(retained, targets)
         for record in stretch:
-            self._values[record] = self._computed(record, uses, passing)
+            self._values[record] = self._computed(record, uses, passing, later)
             self._held += record.size
             for source in _records(record):
                 uses[source] -= 1
@@ -99,7 +116,11 @@ class Restorer:
         return sorted(found, key=lambda record: record.sequence)
 
     def _computed(
-        self, record: Recomputable, uses: Counter[Recomputable], passing: set[Recomputable]
+        self,
+        record: Recomputable,
+        uses: Counter[Recomputable],
+        passing: set[Recomputable],
+        later: _Later,
     ) -> Any:
         """The result of a record, computed again from its operands."""
         sources = record.sources()
@@ -109,7 +130,7 @@ class Restorer:
             target[record.params["index"]] = record.inputs[1] if part is None else self._value(part)
             return target
         operands = [
-            held if source is None else self._value(source)
+            later(held if source is None else self._value(source))
             for source, held in zip(sources, record.inputs, strict=True)
         ]
         state = current()
@@ -119,6 +140,7 @@ class Restorer:
             scope = recording_from(record.floor)
             out = run_inside(scope, call_rewritten, record.op, operands, record.params)
         record.check(out)
+        later.add(out)
         return out
 
     def _is_last_use(
@@ -136,6 +158,56 @@ class Restorer:
         if uses[whole[0]] != 1 or type(self._values[whole[0]]) is not np.ndarray:
             return False
         return other_references((self._values[whole[0]],)) == 0
+
+
+# ---- replays in a trace -------------------------------------------------------------------------
+
+# The value of the first operand, not before the second one is there.
+_AGAIN = Op(
+    "again",
+    lambda xp, x, after: x,
+    infer_like,
+    vjps=(lambda ct, _out, _x, _after: ct, Zero("only the time at which it is there matters")),
+    jvp=lambda tangents, _out, _x, _after: tangents[0],
+    batch=lambda op, axes, args, params: (call_rewritten(op, args, params), axes[0]),
+    aliases=True,
+    facts=Facts(layout="same", carries=(0,)),
+    lower=Relabel(),
+)
+
+
+class _Later:
+    """Makes the operands of a replay in a trace wait for a value; leaves others as they are."""
+
+    def __init__(self, after: Tensor | None) -> None:
+        self._after = after
+        # By identity, with the values, which must live as long: results of the replay as they are.
+        self._known: dict[int, tuple[Any, Any]] = {}
+
+    def __call__(self, value: Any) -> Any:
+        if self._after is None or not is_traced(value):
+            return value
+        known = self._known.get(id(value))
+        if known is None:
+            waiting = call_rewritten(_AGAIN, (value, self._after), {})
+            known = self._known[id(value)] = value, waiting
+        return known[1]
+
+    def add(self, out: Any) -> None:
+        """Note results of the replay, which wait already."""
+        if self._after is not None:
+            for value in out if isinstance(out, tuple) else (out,):
+                self._known[id(value)] = value, value
+
+
+def _traced(ct: Any) -> Tensor | None:
+    """The traced tensor in a cotangent, or in one of several; None if there is none."""
+    for part in ct if isinstance(ct, list | tuple) else (ct,):
+        if is_traced(part):
+            while isinstance(part.value, Tensor):
+                part = part.value
+            return part  # type: ignore[no-any-return]
+    return None
 
 
 def _records(record: Recomputable) -> list[Recomputable]:

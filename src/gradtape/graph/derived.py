@@ -100,9 +100,28 @@ def spread(flags: set[int], influence: Sequence[int], carried: range) -> set[int
 
 
 def dear(graph: Graph) -> list[Value]:
-    """The values that are worth keeping for a backward pass: results of expensive ops."""
-    nodes = (node for node in graph.nodes if node.op.kind not in ("elementwise", "linear"))
-    return [value for node in nodes for value in node.outputs]
+    """The values that are worth keeping for a backward pass: results of expensive ops.
+
+    Of checkpointed functions, what their policy keeps, and what leaves them.
+    """
+    found: dict[Value, None] = {}
+    for node in graph.nodes:
+        if node.region is not None:
+            aval = tuple([value.aval for value in node.outputs])
+            if node.region.chooses(node.op.name, aval[0] if node.op.outputs == 1 else aval):
+                found.update(dict.fromkeys(node.outputs))
+        elif node.op.kind not in ("elementwise", "linear"):
+            found.update(dict.fromkeys(node.outputs))
+        for operand in node.operands:
+            if isinstance(operand, Value) and _leaves(operand, node.region):
+                found[operand] = None
+    return list(found)
+
+
+def _leaves(value: Value, region: Any) -> bool:
+    """Whether a value of a checkpointed function is used in another one, or in none."""
+    own = None if value.node is None else value.node.region
+    return own is not None and (region is None or own.block != region.block)
 
 
 def pullback(

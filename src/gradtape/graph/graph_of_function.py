@@ -115,7 +115,8 @@ def _with_constants(traced: Trace) -> Graph:
     nodes = []
     for node in graph.nodes:
         operands = [made.get(x, x) if isinstance(x, Value) else x for x in node.operands]
-        new = Node(node.op, operands, node.params, [v.aval for v in node.outputs], node.line)
+        avals = [value.aval for value in node.outputs]
+        new = Node(node.op, operands, node.params, avals, node.line, node.region)
         made.update(zip(node.outputs, new.outputs, strict=True))
         nodes.append(new)
     outputs = [made.get(x, x) if isinstance(x, Value) else x for x in graph.outputs]

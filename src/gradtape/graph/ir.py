@@ -88,9 +88,11 @@ class Node:
         params: Its parameters.
         outputs: Its results: one value, or several.
         line: The line of the user's code: "file.py:12", or "" if that is not known.
+        region: The policy of the checkpointed function it was called in, which says what a
+            backward pass keeps; None outside of one.
     """
 
-    __slots__ = ("line", "op", "operands", "outputs", "params")
+    __slots__ = ("line", "op", "operands", "outputs", "params", "region")
 
     def __init__(
         self,
@@ -99,12 +101,14 @@ class Node:
         params: Mapping[str, Any],
         avals: Sequence[Aval],
         line: str = "",
+        region: Any = None,
     ) -> None:
         self.op = op
         self.operands = tuple(operands)
         self.params = dict(params)
         self.outputs = tuple([Value(aval, self, i) for i, aval in enumerate(avals)])
         self.line = line
+        self.region = region
 
     def paired(self, results: Any) -> Iterator[tuple[Value, Any]]:
         """Its outputs, each with its part of what the op returned."""
@@ -314,7 +318,8 @@ class Rewriter:
         """Append an old node, with its own or other operands in the new graph."""
         given = self.operands(node) if operands is None else operands
         avals = [value.aval for value in node.outputs]
-        new = Node(node.op, given, node.params, avals, node.line if line is None else line)
+        line = node.line if line is None else line
+        new = Node(node.op, given, node.params, avals, line, node.region)
         self.nodes.append(new)
         self._replaced.update(zip(node.outputs, new.outputs, strict=True))
         return new

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape.core.call import call_rewritten
 from gradtape.core.evaluate import evaluate
-from gradtape.core.state import current
+from gradtape.core.state import current, keeping, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.graph.ir import Graph, Literal, Node, Value, value_of
 from gradtape.ops.cast import astype
@@ -40,6 +40,7 @@ def replay(graph: Graph, inputs: Sequence[Any], *, as_noted: bool = False) -> li
         value: given.item() if value.aval.weak and _is_number(given) else given
         for value, given in zip(graph.inputs, inputs, strict=True)
     }
+    regions: dict[Any, Any] = {}
     for node in graph.nodes:
         operands = [x.value if isinstance(x, Literal) else values[x] for x in node.operands]
         if operands and type(operands[0]) in _NUMBERS and _takes_arrays(node, operands):
@@ -47,7 +48,12 @@ def replay(graph: Graph, inputs: Sequence[Any], *, as_noted: bool = False) -> li
                 np.asarray(x, dtype=given.aval.dtype)
                 for x, given in zip(operands, node.operands, strict=True)
             ]
-        out = run(node.op, operands, node.params)
+        if node.region is None or raw:
+            out = run(node.op, operands, node.params)
+        else:
+            # Each run of a checkpointed function is a stretch of its own.
+            scope = keeping(node.region.again(regions))
+            out = run_inside(scope, run, node.op, operands, node.params)
         results = (out,) if node.op.outputs == 1 else out
         for value, result in zip(node.outputs, results, strict=True):
             # A result computed from Python numbers alone is a Python number.

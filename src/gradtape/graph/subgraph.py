@@ -66,7 +66,7 @@ def _cut(
         if any(value in needed and value not in copies for value in node.outputs):
             avals = [value.aval for value in node.outputs]
             operands = [copied(operand) for operand in node.operands]
-            new = Node(node.op, operands, node.params, avals, node.line)
+            new = Node(node.op, operands, node.params, avals, node.line, node.region)
             nodes.append(new)
             for value, copy in zip(node.outputs, new.outputs, strict=True):
                 copies.setdefault(value, copy)

@@ -25,7 +25,16 @@ from gradtape.core.level import Level, Node as RecordNode
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import EVERY, Facts, Op, infer_like
-from gradtape.core.state import Mode, Proceed, Scope, State, current, next_level, run_inside
+from gradtape.core.state import (
+    STATE,
+    Mode,
+    Proceed,
+    Scope,
+    State,
+    current,
+    next_level,
+    run_inside,
+)
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ConversionError,
@@ -188,7 +197,8 @@ class TraceLevel(Level):
             counted = self.truths.counted(op, operands, self._noted)
             return self.append(op, counted, params, args)
         avals = _infer_custom(op, operands) if op.kind == "custom" else _infer(op, operands, params)
-        node = Node(op, operands, params, avals, self.line or user_line())
+        line, region = self.line or user_line(), STATE.get().policy
+        node = Node(op, operands, params, avals, line, region)
         self.nodes.append(node)
         return tuple(self.symbol(value) for value in node.outputs)
 
@@ -201,7 +211,8 @@ class TraceLevel(Level):
     ) -> Tensor:
         """Append a call of an op with one result; `args` are the values of the operands."""
         aval = _infer(op, operands, params)
-        node = Node(op, operands, params, (aval,), self.line or user_line())
+        line, region = self.line or user_line(), STATE.get().policy
+        node = Node(op, operands, params, (aval,), line, region)
         self.nodes.append(node)
         self.truths.note(op, operands, node.outputs[0])
         return self.symbol(node.outputs[0], **layout(op, args, params, aval))

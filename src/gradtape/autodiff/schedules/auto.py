@@ -1,0 +1,160 @@
+"""The planner for any list: candidates of several kinds, checked and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import NamedTuple
+
+from gradtape.autodiff.schedules.fixed import Bisection
+from gradtape.autodiff.schedules.item import Item, Planner, needed, run_peak, with_bases, with_views
+from gradtape.autodiff.schedules.optimal import solve
+from gradtape.autodiff.schedules.revolve import Revolve
+from gradtape.autodiff.schedules.room import least_peak
+from gradtape.autodiff.schedules.stages import every_cut, narrow_cuts, stages_of
+from gradtape.autodiff.schedules.steps import Outcome, simulate
+from gradtape.autodiff.schedules.worth import worth
+
+_LEVELS = 8
+# Exchanges in a plan: how many items are played through, and how many results of each side tried.
+_TRIED = 20_000
+_SWAPPED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """Plan any list for the least recomputation within the room.
+
+    All that is read is retained if there is room for it. Otherwise the plans compared are
+
+    - results dropped from the cheapest per byte on, until the rest fits;
+    - the dynamic programme of `Optimal` on stages between cuts that little crosses, where cheap
+      results inside kept stages may be dropped;
+    - the same on stages of equal size.
+
+    A plan counts if visits are possible within the room at all after it (`least_peak`). If none
+    counts, what crosses the middles is retained, or nothing.
+
+    Attributes:
+        stages: How many stages the dynamic programme has at most.
+        units: How many units of memory it has at most.
+        compare: Lists up to this length have all plans played through. For longer ones the
+            dynamic programme decides alone, which takes time linear in the length.
+    """
+
+    stages: int = 64
+    units: int = 256
+    compare: int = 2000
+
+    def retained(self, items: Sequence[Item], room: int) -> frozenset[int]:
+        """The cheapest plan that fits; nothing if none does."""
+        every = with_views(items, needed(items))
+        if run_peak(items, every) <= room:
+            return every
+        if room <= 0:
+            return frozenset()
+        candidates = self._candidates(items, room)
+        if len(items) > self.compare:
+            return next(candidates, frozenset())
+        best = _Tried(frozenset(), Outcome((), float("inf"), 0))
+        for plan in candidates:
+            found = _Tried(plan, simulate(items, room, _Then(plan)))
+            if found.outcome.peak <= room and found.outcome.cost < best.outcome.cost:
+                best = found
+        return _exchanged(items, room, best).plan if best.plan else best.plan
+
+    def _candidates(self, items: Sequence[Item], room: int) -> Iterator[frozenset[int]]:
+        """Plans that fit, the most promising first."""
+        cuts = [narrow_cuts(items, self.stages)]
+        short = len(items) <= self.compare
+        if short and (even := every_cut(items, self.stages)) != cuts[0]:
+            cuts.append(even)
+        for places in cuts:
+            stages = stages_of(items, places, most_levels=_LEVELS)
+            found = solve(items, stages, room, self.units)
+            if found.cost < float("inf"):
+                yield from _if_it_fits(items, room, found.plan)
+        if short:
+            yield from _if_it_fits(items, room, _dropping_cheap(items, room))
+        for planner in (Revolve(), Bisection()):
+            yield from _if_it_fits(items, room, planner.retained(items, room))
+
+
+def _if_it_fits(items: Sequence[Item], room: int, plan: frozenset[int]) -> Iterator[frozenset[int]]:
+    plan = with_views(items, plan)
+    if least_peak(items, plan) <= room:
+        yield plan
+
+
+def _dropping_cheap(items: Sequence[Item], room: int) -> frozenset[int]:
+    """All that is read but the cheapest per byte, as few of these dropped as make it fit."""
+    order = list(worth(items))
+    every = needed(items)
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high) // 2
+        if least_peak(items, with_bases(items, every.difference(order[:middle]))) <= room:
+            high = middle
+        else:
+            low = middle + 1
+    return with_bases(items, every.difference(order[:low]))
+
+
+class _Tried(NamedTuple):
+    """A plan that was played through."""
+
+    plan: frozenset[int]
+    outcome: Outcome
+
+
+def _exchanged(items: Sequence[Item], room: int, best: _Tried) -> _Tried:
+    """Improve a plan by retaining one more result, in place of another one where that is needed.
+
+    What is tried is bounded by the number of items played through.
+    """
+    prices = worth(items)
+    trials = _TRIED // max(1, len(items))
+    improved = True
+    while improved and trials > 0:
+        improved = False
+        again = best.outcome.again
+        gains = {
+            p: again[p] * item.cost / item.bytes
+            for p, item in enumerate(items)
+            if item.bytes and p not in best.plan and again[p]
+        }
+        dear = sorted(gains, key=gains.__getitem__, reverse=True)
+        cheap = [None, *(p for p in prices if p in best.plan)]
+        for out, into in product(cheap[:_SWAPPED], dear[:_SWAPPED]):
+            plan = frozenset(p for p in best.plan if p != out and not items[p].free) | {into}
+            plan = with_views(items, plan)
+            if least_peak(items, plan) > room:
+                continue
+            trials -= 1
+            found = _Tried(plan, simulate(items, room, _Then(plan)))
+            if found.outcome.peak <= room and found.outcome.cost < best.outcome.cost:
+                best, improved = found, True
+                break
+            if trials <= 0:
+                break
+    return best
+
+
+@dataclass(slots=True)
+class _Then:
+    """A plan for the first run; gaps are retained as a whole if they fit, else by Revolve."""
+
+    first: frozenset[int]
+    then: Planner = field(default_factory=Revolve)
+    begun: bool = False
+
+    def retained(self, items: Sequence[Item], room: int) -> frozenset[int]:
+        if not self.begun:
+            self.begun = True
+            return self.first
+        every = with_views(items, needed(items))
+        if run_peak(items, every) <= room:
+            return every
+        plan = with_views(items, self.then.retained(items, room))
+        return plan if least_peak(items, plan) <= room else frozenset()
