@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from benchmarks import (
+    backward_peak,
     chain,
     cheap_gradient,
     compile_growth,
@@ -31,6 +32,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "transform": transform.run,
     "indexed-loop": indexed_loop.run,
     "cheap-gradient": cheap_gradient.run,
+    "backward-peak": backward_peak.run,
     "digits": digits.run,
     "op-table": op_table.run,
     "convolutions": op_table.run_convolutions,

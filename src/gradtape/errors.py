@@ -106,6 +106,10 @@ class TapeError(GradtapeError, RuntimeError):
     """A tape that cannot answer: used twice, cleared, or asked about a tensor it never saw."""
 
 
+class BudgetError(TapeError, MemoryError):
+    """A memory budget that cannot be met; the error says what the least is."""
+
+
 class ContextError(TapeError):
     """A tensor recorded in one gradient context was used in another; `detach()` it to carry it."""
 

@@ -30,6 +30,7 @@ with patch.dict(os.environ):
         report,
     )
     from benchmarks.agreement import assert_agree
+    from benchmarks.backward_peak_worker import WAYS, case, layers_slopes
     from benchmarks.before_cases import PROGRAMS, STATEMENTS
     from benchmarks.compiled_cases import CASES, SMALL, Case
     from benchmarks.compiled_functions import KINDS
@@ -389,6 +390,14 @@ def test_memory_is_that_at_the_peak():
     nothing, much = map(int, done.stdout.split())
     assert nothing < 4e6
     assert 38e6 < much < 60e6
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_the_layers_whose_memory_is_measured_have_the_slopes_they_are_checked_by(way):
+    x, weights = case(5)
+    expected = layers_slopes(x, [weight.detach().numpy() for weight in weights])
+    for got, slope in zip(way(x, weights), expected, strict=True):
+        np.testing.assert_allclose(np.asarray(got), slope, rtol=1e-12)
 
 
 def test_the_loop_whose_memory_is_measured_has_the_slope_it_is_checked_by():

@@ -1,24 +1,17 @@
 """What a checkpointing tape keeps: `CheckpointConfig` and its strategies.
 
-Each strategy is a policy for the records of one tape (`core.recomputable.RecordPolicy`): it decides
-which results are kept in the forward pass, and which are retained when the backward pass replays a
-stretch of records.
+The policies for records that they stand for are in `checkpoint_strategies` and `checkpoint_auto`.
 """
 
 from __future__ import annotations
 
 import enum
-import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from gradtape.core.recomputable import Recomputable, RecordPolicy
+from gradtape.autodiff.checkpoint_auto import Auto
+from gradtape.autodiff.checkpoint_strategies import Blocks, Full, KeepNothing, Selective
 from gradtape.errors import ArgumentError, a_type
-
-# Blocks of all tapes are numbered, so that no two of them are taken for one.
-next_block = itertools.count(1).__next__
 
 
 class CheckpointStrategy(enum.Enum):
@@ -97,7 +90,7 @@ class CheckpointConfig:
                 "gt.CheckpointStrategy.Auto"
             )
 
-    def policy(self) -> RecordPolicy | None:
+    def policy(self) -> KeepNothing | None:
         """The policy for the records of one tape; None to keep what rules read."""
         match self.strategy:
             case None:
@@ -108,8 +101,9 @@ class CheckpointConfig:
                 return Blocks(self.checkpoint_every_n)
             case CheckpointStrategy.Full:
                 return Full()
-            case _:
-                raise NotImplementedError
+            case CheckpointStrategy.Auto:
+                assert self.memory_budget_mb is not None  # checked above
+                return Auto(int(self.memory_budget_mb * 1e6))
 
 
 def _check_amount(name: str, value: object, what: str) -> None:
@@ -118,105 +112,3 @@ def _check_amount(name: str, value: object, what: str) -> None:
     if not number or not 0 <= value < math.inf:  # type: ignore[operator]
         got = repr(value) if number else a_type(value)
         raise ArgumentError(f"CheckpointConfig: got {got} for {name}, expected {what}, 0 or more")
-
-
-# ---- strategies ---------------------------------------------------------------------------------
-
-
-class KeepNothing:
-    """Base of policies: keeps no result but those that other blocks read."""
-
-    def __init__(self) -> None:
-        self.block = next_block()
-
-    def again(self, known: dict[Any, Any]) -> Any:
-        """The policy for another run of the same function.
-
-        Args:
-            known: The policies made so far for that run, by the first ones.
-        """
-        if self not in known:
-            known[self] = self._fresh(known)
-        return known[self]
-
-    def _fresh(self, known: dict[Any, Any]) -> KeepNothing:
-        return type(self)()
-
-    def chooses(self, name: str, result: Any) -> bool:
-        """Whether a backward pass of a compiled function keeps a result, given the op's name."""
-        return False
-
-    def keeps(self, record: Recomputable) -> bool:
-        return False
-
-    def pinned(self, record: Recomputable) -> None:
-        """Nothing to count."""
-
-    def freed(self, record: Recomputable) -> None:
-        """Nothing to count."""
-
-    def retained(
-        self, stretch: Sequence[Recomputable], held: int
-    ) -> frozenset[Recomputable] | None:
-        return None
-
-
-class Selective(KeepNothing):
-    """Keeps every n-th result that takes long to compute."""
-
-    def __init__(self, least_cost: float, every: int) -> None:
-        super().__init__()
-        self._least_cost, self._every, self._seen = least_cost, every, 0
-
-    def _fresh(self, known: dict[Any, Any]) -> Selective:
-        return Selective(self._least_cost, self._every)
-
-    def keeps(self, record: Recomputable) -> bool:
-        if record.op.aliases or record.cost < self._least_cost:
-            return False
-        self._seen += 1
-        return self._seen % self._every == 0
-
-
-class Blocks(KeepNothing):
-    """Begins a new block after some records, and keeps what it reads of those before it."""
-
-    def __init__(self, every: int | None) -> None:
-        super().__init__()
-        self._every, self._seen, self._length = every, 0, every or 1
-
-    def _fresh(self, known: dict[Any, Any]) -> Blocks:
-        return Blocks(self._every)
-
-    def keeps(self, record: Recomputable) -> bool:
-        self._seen += 1
-        if self._seen == self._length:
-            self._seen = 0
-            self._length += self._every is None
-            self.block = next_block()
-        return False
-
-
-class Full(KeepNothing):
-    """Keeps nothing, and replays by halves."""
-
-    def retained(
-        self, stretch: Sequence[Recomputable], held: int
-    ) -> frozenset[Recomputable] | None:
-        return _halving(stretch)
-
-
-def _halving(stretch: Sequence[Recomputable]) -> frozenset[Recomputable]:
-    """What the second half of a stretch reads of the first, of that half likewise, and so on."""
-    place = {record: n for n, record in enumerate(stretch)}
-    last = [0] * len(stretch)  # the last reader of each result
-    for n, record in enumerate(stretch):
-        for source in record.sources():
-            if source is not None and source[0] in place:
-                last[place[source[0]]] = n
-    retained: set[Recomputable] = set()
-    cut = len(stretch) // 2
-    while cut < len(stretch) - 1:
-        retained.update(stretch[n] for n in range(cut) if last[n] >= cut)
-        cut += max(1, (len(stretch) - cut) // 2)
-    return frozenset(retained)

@@ -35,7 +35,9 @@ def compute_gradients(
             summed.
         create_graph: Whether the backward pass is itself recorded, so that `.grad` can be
             differentiated again.
-        release: Whether to free the records on the way; the target cannot be walked again.
+        release: Whether to free what the records keep on the way, as soon as it is not needed:
+            memory goes down while the walk goes on. The target cannot be walked again, nor if a
+            rule raises an error after something large was freed.
 
     Raises:
         ContextError: The target was recorded in a context that is not active, or was cleared.
@@ -48,28 +50,33 @@ def compute_gradients(
     """
     target, record = _on_active_tape(target)
     tape = current_context().tape
-    if gradient is None:
-        gradient = ones_like(target.value)
-    else:
-        gradient = checked(gradient, target, "compute_gradients", "gradient", "target")
-        # One without history needs no op to forget it, which would take as long as the rest.
-        plain = type(gradient) is Tensor and gradient.record is None
-        if not create_graph and isinstance(gradient, Tensor) and not plain:
-            gradient = gradient.detach()  # otherwise the backward pass would be recorded through it
-        gradient = unshell(gradient)
-    if create_graph:
-        if current().floor >= CONTEXT_LEVEL:
-            raise TapeError(
-                "compute_gradients: create_graph=True records the backward pass, and no_grad is "
-                "on; leave one of them out"
-            )
-        gradient = gradient if isinstance(gradient, Tensor) else Tensor(gradient)
-    found = walk(tape.segment, [(record, gradient)], create_graph=create_graph, release=release)
+    if create_graph and current().floor >= CONTEXT_LEVEL:
+        raise TapeError(
+            "compute_gradients: create_graph=True records the backward pass, and no_grad is "
+            "on; leave one of them out"
+        )
+    # The walk empties the list: nothing else may hold the cotangent.
+    roots = [(record, _seed(target, gradient, create_graph))]
+    found = walk(tape.segment, roots, create_graph=create_graph, release=release)
     if isinstance(record, Record):
         tape.segment.remember(record)
     for leaf, ct in found.items():
         if isinstance(leaf, Leaf) and not leaf.off:
             _accumulate(leaf, ct, tape.segment if create_graph else None)
+
+
+def _seed(target: Tensor, given: Any, create_graph: bool) -> Any:
+    """The cotangent to start from: ones, or the one the user gave."""
+    if given is None:
+        seed = ones_like(target.value)
+    else:
+        seed = checked(given, target, "compute_gradients", "gradient", "target")
+        # One without history needs no op to forget it, which would take as long as the rest.
+        plain = type(seed) is Tensor and seed.record is None
+        if not create_graph and isinstance(seed, Tensor) and not plain:
+            seed = seed.detach()  # otherwise the backward pass would be recorded through it
+        seed = unshell(seed)
+    return Tensor(seed) if create_graph and not isinstance(seed, Tensor) else seed
 
 
 def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,15 +108,21 @@ class Pullback:
             )
         return out
 
-    def pull(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        """The cotangents of the chosen arguments, given one per output (None for zero)."""
+    def pull(self, cotangents: Sequence[Any], *, last: bool = False) -> tuple[Any, ...]:
+        """The cotangents of the chosen arguments, given one per output (None for zero).
+
+        If it is the `last` time, what was recorded is freed on the way.
+        """
         roots = []
         for out, ct in zip(self.outs, cotangents, strict=True):
             node = out.record if isinstance(out, Tensor) else None
             if node is not None and node.segment is self._segment and ct is not None:
                 roots.append((node, unshell(ct)))
-        found = walk(self._segment, roots, sources=self._nodes)
-        tensors = self.tensors or has_tensors(cotangents)
+        found = walk(self._segment, roots, sources=self._nodes, last=last)
+        return self.delivered(found, tensors=self.tensors or has_tensors(cotangents))
+
+    def delivered(self, found: Mapping[Any, Any], *, tensors: bool) -> tuple[Any, ...]:
+        """What a walk found, in the form of the arguments."""
         results = []
         for argument, node in zip(self._arguments, self._nodes, strict=True):
             ct = found.get(node)
@@ -271,9 +277,9 @@ def of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> tup
     """Value and gradient of a recorded run."""
     out = run.scalar(holomorphic=holomorphic)
     one = ones_like(out)
-    grads = run.pull([one])
+    grads = run.pull([one], last=not holomorphic)
     if holomorphic:
-        grads = holomorphic_only("grad", grads, run.pull([1j * one]))
+        grads = holomorphic_only("grad", grads, run.pull([1j * one], last=True))
         grads = tree.map_leaves(conj, grads)
     return (run.value(), run.aux) if has_aux else run.value(), grads[0] if single else grads
 
@@ -288,13 +294,17 @@ def _of_array(
         out = run(function, (*args[:n], Tensor(args[n], node), *args[n + 1 :]), kwargs)
     finally:
         segment.active = False
+    found = None
     if type(out) is Tensor and out.record is not None and out.record.segment is segment:
         value = out.value
-        if value.shape == () and value.dtype.kind == "f":
-            found = walk(segment, ((out.record, value.dtype.type(1)),)).get(node)
-            if type(found) is ndarray:
-                return value[()], found
+        plain = type(value) is ndarray or isinstance(value, np.generic)
+        if plain and value.shape == () and value.dtype.kind == "f":
+            found = walk(segment, ((out.record, value.dtype.type(1)),), last=True)
+            if type(found.get(node)) is ndarray:
+                return value[()], found[node]
     pullback = Pullback("grad", segment, [args[n]], [node], [tree.SINGLE], out, False)
+    if found is not None:
+        return pullback.value(), pullback.delivered(found, tensors=False)[0]
     return of_run(pullback, single=True, has_aux=False, holomorphic=False)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from gradtape import tree
 from gradtape.autodiff.arguments import checked, primal
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
+from gradtape.autodiff.checkpoint_strategies import CheckpointReport
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.pushforward import push
 from gradtape.core import release
@@ -112,6 +113,12 @@ class GradientTape:
         state = "used" if self._used else "stopped" if self._stopped else "recording"
         return f"<GradientTape, {state}, {len(self)} records>"
 
+    @property
+    def checkpoint_report(self) -> CheckpointReport | None:
+        """What a checkpointing tape kept and computed again so far; None for other tapes."""
+        policy = None if self._segment is None else self._segment.policy
+        return None if policy is None else policy.report
+
     def _level(self) -> Segment:
         # The level is assigned at the first watch: a tape made early but used inside a transform
         # has to be above it.
@@ -166,12 +173,14 @@ class GradientTape:
         leaves, structure = tree.flatten(sources)
         origins = [self._on_tape(source, "source") for source in leaves]
         ends = [self._on_tape(target, "target") for target in tree.flatten(targets)[0]]
+        # The walk empties the list: nothing else may hold the cotangents.
         seeds = _seeds([end for end, _ in ends], output_gradients)
+        roots = [(node, seeds.pop(0)) for _, node in ends]
         for _, node in origins:
             _check_order(node, [end for _, end in ends])
         self._finish()
-        roots = [(node, seed) for (_, node), seed in zip(ends, seeds, strict=True)]
-        found = walk(self._level(), roots, sources=[node for _, node in origins])
+        sought = [node for _, node in origins]
+        found = walk(self._level(), roots, sources=sought, last=not self.persistent)
         self._let_go([node for _, node in (*origins, *ends)])
         results = []
         for origin, node in origins:

@@ -261,7 +261,7 @@ def record_recomputable(
     # NumPy computes large arrays itself where it is to report errors, which the walk turns off.
     if op.effect == "host" or (is_large(inputs) and not numpy_is_quiet()):
         made.out = out
-    elif policy.keeps(made):
+    elif policy.keeps(made, out):
         made.keep(out)
     elif op.kind == "custom":
         made.mark = fingerprint(out)

@@ -19,6 +19,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.cost import estimated_cost
+from gradtape.core.kernels import LARGE
 from gradtape.core.level import Node, Segment
 from gradtape.core.op import Op
 from gradtape.core.record import Assigning, General, Output, Record, Taker, give_part
@@ -37,7 +38,7 @@ class RecordPolicy(Protocol):
 
     block: int
 
-    def keeps(self, record: Recomputable) -> bool:
+    def keeps(self, record: Recomputable, out: Any) -> bool:
         """Whether a new record keeps its result; older ones may be told to drop theirs."""
         ...
 
@@ -46,7 +47,11 @@ class RecordPolicy(Protocol):
         ...
 
     def freed(self, record: Recomputable) -> None:
-        """A record has been freed, with the result it kept."""
+        """A record is about to be freed, with the result it may hold."""
+        ...
+
+    def visited(self, record: Recomputable) -> None:
+        """A walk has come to a record, and is about to look for the values that it reads."""
         ...
 
     def retained(
@@ -67,7 +72,7 @@ class Recomputable(General):
     Attributes:
         policy: The policy of the stretch.
         block: The number of its block.
-        kept: Whether the policy counts its result as kept.
+        place: A number that its policy knows it by.
         size: The bytes of its result; 0 for one that shares memory with an operand.
         flat: Whether the bare rules hold, as for the records of the fast paths.
         floor: Up to which level recording was off when it was made, as in the state.
@@ -75,7 +80,7 @@ class Recomputable(General):
         read: Whether a rule reads its result: its own, or one of a record that uses it.
     """
 
-    __slots__ = ("block", "flat", "floor", "kept", "mark", "policy", "read", "size")
+    __slots__ = ("block", "flat", "floor", "mark", "place", "policy", "read", "size")
 
     def __init__(
         self,
@@ -94,7 +99,7 @@ class Recomputable(General):
         self.policy = policy
         self.block = policy.block
         self.size = 0 if op.aliases else sum(map(nbytes, self._parts(avals)))
-        self.kept = False
+        self.place = -1
         self.flat = flat
         self.floor = floor
         self.mark: int | None = None
@@ -112,11 +117,11 @@ class Recomputable(General):
 
     def keep(self, out: Any) -> None:
         """Hold the result."""
-        self.out, self.kept = out, True
+        self.out = out
 
     def drop(self) -> None:
         """Let go of the result, which can be computed again."""
-        self.out, self.kept = self.avals, False
+        self.out = self.avals
 
     def result(self, index: int | None) -> Any:
         """One of the results it holds, or all of them for None; an `Aval` for what is not there."""
@@ -149,6 +154,10 @@ class Recomputable(General):
                 "pass of a checkpointed tape; it must depend on its arguments only. Pass random "
                 "numbers and everything that changes as arguments, or call it outside of the tape"
             )
+
+    def keeps_large(self) -> bool:
+        # Its own result may be restored for it, or an operand of about that size.
+        return self.size >= 4 * LARGE
 
     def free(self) -> None:
         self.policy.freed(self)

@@ -8,7 +8,8 @@ the results that need it. It has
   dtype of the result;
 - `pull`, which gives cotangents to its parents in reverse mode;
 - `push`, which takes tangents from them in forward mode;
-- `free`, which drops everything it holds.
+- `free`, which drops everything it holds, and `keeps_large`, whether that is worth doing before the
+  walk ends.
 
 A tensor is just a value with a node, so an input can be rebuilt as `wrap(value, parent)`.
 
@@ -33,8 +34,9 @@ from gradtape.core.evaluate import (
     push as push_op,
     sum_of_terms,
 )
-from gradtape.core.finite import is_finite
-from gradtape.core.level import Node, Segment
+from gradtape.core.finite import is_finite, is_plain_factor
+from gradtape.core.kernels import is_large
+from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.nested import wrap
 from gradtape.core.op import Op
 from gradtape.core.small_floats import computes_wide
@@ -162,6 +164,10 @@ class Record(Node):
             node = next(parent for parent in node.parents if parent is not None)
         return node.aval
 
+    def keeps_large(self) -> bool:
+        """Whether it keeps a large array that may live only for it, so that it is worth freeing."""
+        return False
+
     def free(self) -> None:
         self.out = None
         self.op = _RELEASED
@@ -197,9 +203,24 @@ class Unary(Record):
     def inputs(self) -> tuple[Any]:
         return (self.x,)
 
+    def pull(self, ct: Any, taker: Taker) -> None:
+        if taker.rebuild or taker.watched:
+            super().pull(ct, taker)
+            return
+        op = self.op
+        rule = op.flat_vjps[0]
+        if op.careful_flat is not None:
+            if taker.careful:
+                rule = op.careful_flat[0]
+            else:
+                taker.unsure = True
+        result = rule(ct, self.out, self.x, **self.params or {})
+        if result is not None and self.parent is not None:
+            taker.give(self.parent, result)
+
     def free(self) -> None:
-        super().free()
-        self.parent = self.x = None
+        self.op = _RELEASED
+        self.parent = self.x = self.out = None
 
 
 class Binary(Record):
@@ -236,9 +257,40 @@ class Binary(Record):
     def inputs(self) -> tuple[Any, Any]:
         return self.x, self.y
 
+    def pull(self, ct: Any, taker: Taker) -> None:
+        if taker.rebuild or taker.watched:
+            super().pull(ct, taker)
+            return
+        op, out, x, y = self.op, self.out, self.x, self.y
+        rule, rule2 = op.flat_vjps
+        if op.careful_flat is not None:
+            read = y if x is None else x if y is None else None
+            if out is not None or not is_plain_factor(read):
+                if not taker.careful:
+                    taker.unsure = True
+                else:
+                    rule, rule2 = op.careful_flat
+        if self.parent is not None:
+            result = rule(ct, out, x, y)
+            if result is not None:
+                taker.give(self.parent, result)
+        if self.parent2 is not None:
+            result = rule2(ct, out, x, y)
+            if result is not None:
+                taker.give(self.parent2, result)
+
     def free(self) -> None:
-        super().free()
-        self.parent = self.parent2 = self.x = self.y = None
+        self.op = _RELEASED
+        self.parent = self.parent2 = self.x = self.y = self.out = None
+
+
+class LargeBinary(Binary):
+    """A `Binary` record that keeps a large array, besides those of leaves, which users hold."""
+
+    __slots__ = ()
+
+    def keeps_large(self) -> bool:
+        return True
 
 
 class General(Record):
@@ -326,6 +378,15 @@ class General(Record):
                 for part, aval in zip(tangent, self.avals, strict=True)
             ]
         )
+
+    def keeps_large(self) -> bool:
+        if is_large((self.out,) if self.op.outputs == 1 else self.out):
+            return True
+        # Users hold the arrays of leaves.
+        for x, parent in zip(self.inputs, self.parents, strict=True):
+            if type(parent) is not Leaf and is_large((x,)):
+                return True
+        return False
 
     def free(self) -> None:
         super().free()

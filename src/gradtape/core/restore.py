@@ -46,6 +46,7 @@ class Restorer:
             ct: Its cotangent; of an op with several results, one for each or None. None if it is
                 visited for something else.
         """
+        record.policy.visited(record)
         read_out, *read = record.reads
         sources = record.sources()
         wanted = [source for source, reads in zip(sources, read, strict=True) if source and reads]

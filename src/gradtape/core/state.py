@@ -550,6 +550,11 @@ class ContextTape:
     def __repr__(self) -> str:
         return f"<tape of {self._label}, {len(self)} ops recorded since it was cleared>"
 
+    @property
+    def checkpoint_report(self) -> Any:
+        """What it kept and computed again since it was cleared, if it has a checkpoint config."""
+        return None if self.segment.policy is None else self.segment.policy.report
+
     def clear(self) -> None:
         """Start afresh: records made so far can no longer be walked or built upon."""
         self.end("cleared")

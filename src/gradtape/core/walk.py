@@ -2,8 +2,13 @@
 
 Two walks do the same. `_walk_in_records` is the straight line for the common case: cotangents of
 records wait in the records themselves. `_walk_apart` keeps them in a dict and can do more: rebuild
-tensors so that the backward pass is itself recorded (`create_graph`), free records as it goes, or
+tensors so that the backward pass is itself recorded (`create_graph`), show modes what rules do, or
 share records with another walk in progress (a rule that differentiates, another thread).
+
+If no one can walk the records again, they are freed on the way, so that memory goes down from
+record to record (`_walk_fast`). Freed records cannot be walked a second time with careful rules.
+So as long as all are small, none is freed. At the first that keeps a large array, what was computed
+so far is checked; from there on rules are careful, and every record is freed after its turn.
 """
 
 from __future__ import annotations
@@ -31,6 +36,8 @@ Cotangents = dict[Node, Any]
 Roots = Sequence[tuple[Node, Any]]
 ndarray = np.ndarray
 _NONE: frozenset[Node] = frozenset()
+# Stands in a record in place of its cotangent, once a walk that may free it has visited it.
+_VISITED: Any = object()
 
 
 def walk(
@@ -40,6 +47,7 @@ def walk(
     sources: Iterable[Node] = (),
     create_graph: bool = False,
     release: bool = False,
+    last: bool = False,
 ) -> Cotangents:
     """Pull cotangents back from `roots` to every leaf they reach.
 
@@ -48,11 +56,13 @@ def walk(
 
     Args:
         segment: The segment all records belong to.
-        roots: Nodes with their cotangents; a node may appear several times.
+        roots: Nodes with their cotangents; a node may appear several times. With `release` or
+            `last`, a list is emptied once the walk does not need it, so that cotangents can die.
         sources: Records (besides leaves) whose cotangents are wanted as well.
         create_graph: Whether the rules run on recorded tensors, so that the result can be
             differentiated again in the active context.
-        release: Whether to free each record once it was visited.
+        release: Whether to free each record that is visited.
+        last: Whether no one can walk the records again: they are freed where that saves memory.
 
     Returns:
         A dict from leaf (or source) to its cotangent: an array no one else holds, or a tensor.
@@ -60,46 +70,148 @@ def walk(
     wanted = frozenset(node for node in sources if type(node) is not Leaf) if sources else _NONE
     found: Cotangents = {}
     fresh: set[Node] = set()
+    taken: set[int] = set()
+    last = last or release
     # Rules divide by zero and take logarithms of it where the derivative is infinite or the
     # branch was not taken; the conventions at such points are in the rules, not in warnings.
     with np.errstate(all="ignore"):
-        # Values of a trace cannot be checked afterwards, and released records not walked again.
-        careful = release
-        for _, ct in roots:
-            careful = careful or is_traced(ct)
         watched = bool(WATCHING) and STATE.get().watched and not create_graph
+        apart, careful = create_graph or watched, False
+        for _, ct in roots:
+            if is_traced(ct):  # values of a trace cannot be checked afterwards
+                apart = careful = True
+            elif release and type(ct) is not ndarray and not isinstance(ct, np.generic):
+                apart = True  # arrays of another module: how large they are is not looked at
+        ct = None  # so that the cotangent can die in the walk
         try:
-            idle = None if careful or create_graph or watched else segment.idle.pop()
+            idle = None if apart else segment.idle.pop()
         except IndexError:  # another walk is under way
             idle = None
         try:
             if idle is None:
-                unsure = _walk_apart(roots, wanted, found, create_graph, release, careful, watched)
+                careful = careful or last  # released records cannot be walked again
+                unsure = _walk_apart(roots, wanted, found, create_graph, last, careful, watched)
+                _check(found.values() if unsure else ())
             else:
                 try:
-                    unsure = _walk_in_records(roots, wanted, found, fresh)
+                    _walk_fast(roots, wanted, found, fresh, taken, release, last)
                 finally:
                     segment.idle.append(idle)
-            settled = careful or not unsure or all(map(is_finite, found.values()))
+            settled = True
         except NotFiniteError:
             settled = False
         if not settled:
             found.clear()
             fresh.clear()
-            _walk_apart(roots, wanted, found, create_graph, release, True, watched)
-    _own(found, fresh, roots)
+            _walk_apart(roots, wanted, found, create_graph, last, True, watched)
+    _own(found, fresh, taken, roots)
     return found
 
 
-def _walk_in_records(
-    roots: Roots, wanted: frozenset[Node], found: Cotangents, fresh: set[Node]
-) -> bool:
-    """The common case, written flat: this loop is most of the cost of a backward pass.
+def _check(cotangents: Iterable[Any]) -> None:
+    """Raise `NotFiniteError` if rules with a careful form may have to be applied."""
+    if not all(map(is_finite, cotangents)):
+        raise NotFiniteError
 
-    Returns whether a careful walk might give a different result.
+
+# ---- the walk for the common case ---------------------------------------------------------------
+
+
+def _walk_fast(
+    roots: Roots,
+    wanted: frozenset[Node],
+    found: Cotangents,
+    fresh: set[Node],
+    taken: set[int],
+    release: bool,
+    last: bool,
+) -> None:
+    """Walk with cotangents in the records, and free these as `walk` says.
+
+    Ids of cotangents that are dropped from `roots` are added to `taken`.
+
+    Raises:
+        NotFiniteError: A careful walk might give a different result. Nothing was freed.
     """
     heap: list[tuple[int, Any]] = []
+    done = False
+    try:
+        unsure, taker = _walk_in_records(heap, roots, wanted, found, fresh, last)
+        if unsure:
+            _check(found.values())
+            _check(part for _, record in heap for part in _parts(record.ct))
+        if heap and taker is not None:  # it has stopped at a record that keeps a large array
+            _leave(roots, free=True)
+            if isinstance(roots, list):
+                taken.update(id(ct) for _, ct in roots)
+                roots.clear()
+            _walk_freeing(heap, wanted, found, taker)
+        done = True
+    finally:
+        # After an error in a rule: no cotangent may stay behind for the next walk to add to.
+        for _, record in heap:
+            record.ct = None
+        if release:
+            _leave(roots, free=done)
+
+
+def _parts(ct: Any) -> list[Any]:
+    """The cotangents that wait in a record."""
+    return [part for part in ct if part is not None] if type(ct) is list else [ct]
+
+
+def _leave(roots: Roots, *, free: bool) -> None:
+    """Take the marks off visited records, which can be reached from the roots, or free them."""
+    nodes: list[Any] = [node for node, _ in roots]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, Record) and node.ct is _VISITED:
+            node.ct = None
+            nodes += node.parents
+            # An output holds only the record of its op, which was visited, too.
+            if free and type(node) is not Output:
+                node.free()
+
+
+def _walk_freeing(
+    heap: list[tuple[int, Any]], wanted: frozenset[Node], found: Cotangents, taker: Taker
+) -> None:
+    """Pull the records that are left, with careful rules, and free each after its turn."""
+    taker.careful = True
+    while heap:
+        record: Record = heappop(heap)[1]
+        ct = record.ct
+        record.ct = None
+        if wanted and record in wanted:
+            found[record] = ct
+        try:
+            record.pull(ct, taker)
+        except GradtapeError as error:
+            HOOKS.rule_failed(record.op, error)
+            raise
+        if type(record) is not Output:
+            record.free()
+
+
+def _walk_in_records(
+    heap: list[tuple[int, Any]],
+    roots: Roots,
+    wanted: frozenset[Node],
+    found: Cotangents,
+    fresh: set[Node],
+    last: bool,
+) -> tuple[bool, Taker | None]:
+    """The common case, written flat: this loop is most of the cost of a backward pass.
+
+    If `last`, it stops before the first record that keeps a large array; what is left to do is in
+    `heap` then, and the records it has visited are marked.
+
+    Returns:
+        Whether a careful walk might give a different result, and the interface for the records
+        that are left.
+    """
     unsure = False
+    visited = _VISITED if last else None
 
     def give(node: Any, ct: Any) -> bool:
         """Add `ct` to the cotangent of `node`, in place where the walk made the array itself.
@@ -137,7 +249,7 @@ def _walk_in_records(
         while heap:
             record = heappop(heap)[1]
             ct = record.ct
-            record.ct = None
+            record.ct = visited
             if wanted and record in wanted:
                 found[record] = ct
             kind = type(record)
@@ -169,15 +281,15 @@ def _walk_in_records(
             else:
                 if taker is None:
                     taker = _taker(give, found, fresh, heap, wanted)
+                if last and record.keeps_large():
+                    record.ct = ct
+                    heappush(heap, (-record.sequence, record))
+                    break
                 record.pull(ct, taker)
     except GradtapeError as error:
         HOOKS.rule_failed(record.op, error)
         raise
-    finally:
-        # After an error in a rule: no cotangent may stay behind for the next walk to add to.
-        for _, record in heap:
-            record.ct = None
-    return unsure or (taker is not None and taker.unsure)
+    return unsure or (taker is not None and taker.unsure), taker
 
 
 def _taker(
@@ -279,15 +391,19 @@ def _walk_apart(
     return taker.unsure
 
 
-def _own(found: Cotangents, fresh: set[Node], roots: Roots) -> None:
-    """Make the results independent arrays: writeable, contiguous, sharing memory with nothing."""
-    taken: set[int] | None = None
+def _own(found: Cotangents, fresh: set[Node], taken: set[int], roots: Roots) -> None:
+    """Make the results independent arrays: writeable, contiguous, sharing memory with nothing.
+
+    `taken` holds the ids of cotangents that were among `roots`.
+    """
+    known = False
     for node, ct in found.items():
         if type(ct) is ndarray:
             # Arrays that the walk made belong to no one else, unless an identity passed them on.
             if node not in fresh:
-                if taken is None:
-                    taken = {id(ct) for _, ct in roots}
+                if not known:
+                    known = True
+                    taken.update(id(ct) for _, ct in roots)
                     taken.update(id(found[node]) for node in fresh if node in found)
                 found[node] = own(ct, taken)
         elif isinstance(ct, Tensor):

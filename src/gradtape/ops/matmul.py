@@ -15,12 +15,13 @@ from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call, call_operator, record, recording_segment
 from gradtape.core.define import broadcast_sizes, multilinear, unbroadcast
 from gradtape.core.fast import F32, F64
+from gradtape.core.kernels import LARGE
 from gradtape.core.lazy import Deferred
-from gradtape.core.level import joint_segment
+from gradtape.core.level import Leaf, joint_segment
 from gradtape.core.lowering import Contraction
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
-from gradtape.core.record import Binary
+from gradtape.core.record import Binary, LargeBinary
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError
@@ -228,6 +229,10 @@ def _fast(otherwise: Callable[..., Any]) -> Callable[..., Any]:
                 return record(segment, op, (parent, parent2), (value, value2), out, {})
         keep, keep2 = keeps[parent is not None, parent2 is not None]
         kept, kept2 = value if keep else None, value2 if keep2 else None
+        if (keep and value.size >= LARGE and type(parent) is not Leaf) or (
+            keep2 and value2.size >= LARGE and type(parent2) is not Leaf
+        ):
+            return Tensor(out, LargeBinary(op, segment, parent, parent2, kept, kept2, None))
         return Tensor(out, Binary(op, segment, parent, parent2, kept, kept2, None))
 
     return function

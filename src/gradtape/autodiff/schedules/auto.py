@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
-from gradtape.autodiff.schedules.fixed import Bisection
-from gradtape.autodiff.schedules.item import Item, Planner, needed, run_peak, with_bases, with_views
+from gradtape.autodiff.schedules.fixed import Bisection, Given
+from gradtape.autodiff.schedules.item import Item, needed, run_peak, with_bases, with_views
 from gradtape.autodiff.schedules.optimal import solve
 from gradtape.autodiff.schedules.revolve import Revolve
 from gradtape.autodiff.schedules.room import least_peak
@@ -59,7 +59,7 @@ class Auto:
             return next(candidates, frozenset())
         best = _Tried(frozenset(), Outcome((), float("inf"), 0))
         for plan in candidates:
-            found = _Tried(plan, simulate(items, room, _Then(plan)))
+            found = _Tried(plan, simulate(items, room, Given(plan, WholeOrRevolve())))
             if found.outcome.peak <= room and found.outcome.cost < best.outcome.cost:
                 best = found
         return _exchanged(items, room, best).plan if best.plan else best.plan
@@ -101,6 +101,18 @@ def _dropping_cheap(items: Sequence[Item], room: int) -> frozenset[int]:
     return with_bases(items, every.difference(order[:low]))
 
 
+@dataclass(frozen=True, slots=True)
+class WholeOrRevolve:
+    """Retain all that is read if it fits, else what Revolve says: a quick planner for gaps."""
+
+    def retained(self, items: Sequence[Item], room: int) -> frozenset[int]:
+        """A plan that fits, or nothing."""
+        every = with_views(items, needed(items))
+        if run_peak(items, every) <= room:
+            return every
+        return next(_if_it_fits(items, room, Revolve().retained(items, room)), frozenset())
+
+
 class _Tried(NamedTuple):
     """A plan that was played through."""
 
@@ -132,29 +144,10 @@ def _exchanged(items: Sequence[Item], room: int, best: _Tried) -> _Tried:
             if least_peak(items, plan) > room:
                 continue
             trials -= 1
-            found = _Tried(plan, simulate(items, room, _Then(plan)))
+            found = _Tried(plan, simulate(items, room, Given(plan, WholeOrRevolve())))
             if found.outcome.peak <= room and found.outcome.cost < best.outcome.cost:
                 best, improved = found, True
                 break
             if trials <= 0:
                 break
     return best
-
-
-@dataclass(slots=True)
-class _Then:
-    """A plan for the first run; gaps are retained as a whole if they fit, else by Revolve."""
-
-    first: frozenset[int]
-    then: Planner = field(default_factory=Revolve)
-    begun: bool = False
-
-    def retained(self, items: Sequence[Item], room: int) -> frozenset[int]:
-        if not self.begun:
-            self.begun = True
-            return self.first
-        every = with_views(items, needed(items))
-        if run_peak(items, every) <= room:
-            return every
-        plan = with_views(items, self.then.retained(items, room))
-        return plan if least_peak(items, plan) <= room else frozenset()

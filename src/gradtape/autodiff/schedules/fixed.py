@@ -6,7 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gradtape.autodiff.schedules.item import Item, crossing, last_uses, needed, with_bases
+from gradtape.autodiff.schedules.item import (
+    Item,
+    Planner,
+    crossing,
+    last_uses,
+    needed,
+    with_bases,
+)
 from gradtape.errors import ArgumentError
 
 
@@ -77,3 +84,25 @@ class Bisection:
             start = (start + end) // 2
             plan.update(crossing(items, start, last))
         return with_bases(items, plan)
+
+
+@dataclass(slots=True)
+class Given:
+    """A plan made elsewhere for the first run, and a planner for the replays that follow.
+
+    Attributes:
+        plan: What the first run retains.
+        then: Plans the replays.
+        begun: Whether the first run is over.
+    """
+
+    plan: frozenset[int]
+    then: Planner
+    begun: bool = False
+
+    def retained(self, items: Sequence[Item], room: int) -> frozenset[int]:
+        """The given plan on the first call, what the other planner says later."""
+        if self.begun:
+            return self.then.retained(items, room)
+        self.begun = True
+        return self.plan

@@ -1,7 +1,7 @@
 """The best plan for a chain of stages of any costs and sizes: rotor's dynamic programme.
 
-After Beaumont, Herrmann, Pallez and Shilova, "Optimal memory-aware backpropagation of deep join
-networks" (2020), and rotor (Eyraud-Dubois et al.). Let E(s, t, m) be the least cost of running
+After Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous
+chains" (2019), known as rotor. Let E(s, t, m) be the least cost of running
 stages s … t and visiting them, with m bytes of room, when all that crosses the cut before s is
 held. The run either keeps stage s at one of its levels and goes on,
 
@@ -128,17 +128,17 @@ class _Programme:
         best = np.full(self.room + 1, np.inf)
         for cost, size, need in self._kept(s, t):
             rest = self.table[s + 1, t] if s < t else np.zeros(self.room + 1)
-            from_need = max(need, size)
-            if from_need <= self.room:
-                there = cost + rest[from_need - size : self.room + 1 - size]
-                np.minimum(best[from_need:], there, out=best[from_need:])
+            least = max(need, size)
+            if least <= self.room:
+                there = cost + rest[least - size : self.room + 1 - size]
+                np.minimum(best[least:], there, out=best[least:])
         if s < t:
-            cost_to, need = self._skipped(s, t)
+            cost_to, needs = self._skipped(s, t)
             left = self.amounts - self.crossing[s, s + 1 : t + 1, None]
             after = np.take_along_axis(self.table[s + 1 : t + 1, t], np.maximum(left, 0), axis=1)
             after += self.table[s, s:t]
             after += cost_to[:, None]
-            after[(left < 0) | (self.amounts < need[:, None])] = np.inf
+            after[(left < 0) | (self.amounts < needs[:, None])] = np.inf
             np.minimum(best, after.min(axis=0), out=best)
         return best
 
@@ -161,7 +161,9 @@ class _Programme:
                 for e in range(s + 1, t + 1):
                     rest = room - int(self.crossing[s, e])
                     if rest >= 0 and room >= needs[e - s - 1]:
-                        price = cost_to[e - s - 1] + self.table[e, t, rest] + self.table[s, e - 1, room]
+                        price = (
+                            cost_to[e - s - 1] + self.table[e, t, rest] + self.table[s, e - 1, room]
+                        )
                         if price < best:
                             best, following, left = price, e, rest
                             kept = frozenset(self.stages.crossing_results(s, e))

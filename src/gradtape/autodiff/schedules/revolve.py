@@ -51,7 +51,7 @@ def recomputations(steps: int, slots: int) -> int:
         initial state as one of the s checkpoints and one more step, the one that starts there.
 
     >>> recomputations(10, 9), recomputations(10, 3), recomputations(10, 0)
-    (0, 8, 45)
+    (0, 6, 45)
     """
     length, checkpoints = steps + 1, slots + 1
     r = repetitions(length, checkpoints)

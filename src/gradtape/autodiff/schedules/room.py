@@ -36,7 +36,8 @@ def least_peak(items: Sequence[Item], plan: Collection[int]) -> int:
     """A bound for the peak of a list, if later replays of its gaps retain nothing.
 
     A replay for a visit takes what is retained up to there, what the first run had in memory over
-    the same stretch, and the results for the visit that were dropped earlier in that run. O(n log n).
+    the same stretch, and the results for the visit that were dropped earlier in that run. Takes
+    O(n log n).
 
     Args:
         items: The list.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -116,7 +117,7 @@ def stages_of(items: Sequence[Item], cuts: list[int], *, most_levels: int = 1) -
     crossing = _crossing(items, cuts, last)
     again = recomputation_costs(items, every)
     inner, levels, held = cost.copy(), [], np.zeros((len(cost), len(cost)))
-    for s, (start, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for s, (start, end) in enumerate(pairwise(cuts)):
         out = frozenset(p for p in range(start, end) if last[p] >= end)
         read = every.intersection(range(start, end))
         levels.append(_levels(items, start, end, out, read, drops, again))

@@ -142,16 +142,16 @@ def steps(items: Sequence[Item], room: int, planner: Planner) -> Iterator[Step]:
         fleeting: list[int] = []
         if demand.positions:
             while not demand.fits(room - state.bytes) and (old := state.dispensable(visit)):
-                for p in old:
+                for p in reversed(old):
                     yield state.let_go(p)
                 demand = state.demand(visit)
             plan = with_bases(demand.part, planner.retained(demand.part, room - state.bytes))
-            fleeting = [demand.positions[k] for k in sorted(demand.wanted - plan)]
+            fleeting = [demand.positions[k] for k in demand.wanted - plan]
             yield from _run(state, demand, plan)
         yield Step("visit", visit)
         if visit in state.held and visit not in fleeting:
             fleeting.append(visit)
-        for p in fleeting:
+        for p in sorted(fleeting, reverse=True):
             yield state.let_go(p)
 
 
@@ -165,7 +165,7 @@ def _run(state: _State, demand: _Demand, plan: frozenset[int]) -> Iterator[Step]
     for k, p in enumerate(demand.positions):
         state.hold(p)
         yield Step("run", p)
-        for dead in dying[k]:
+        for dead in reversed(dying[k]):  # views before their bases
             yield state.let_go(demand.positions[dead])
 
 
