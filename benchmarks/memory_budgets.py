@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 
-import gradtape as gt
 from benchmarks.agreement import assert_agree
 from benchmarks.harness import Settings
 from benchmarks.memory_cases import Cases
 from benchmarks.memory_request import PLAIN, Memory, Way, is_quick, memory, seconds
-from benchmarks.memory_rows import bytes_row, time_row
-from benchmarks.result import NotRun, Row
+from benchmarks.memory_rows import bytes_row, time_rows
+from benchmarks.result import Row
 
 NAMES = {"chain": "memory of a chain", "stack": "memory of blocks"}
 CHAIN_BARS = {50: 1.3, 10: 2.2}
@@ -24,7 +23,7 @@ TOLERANCE = 1e-3
 WARM_UP = 1
 
 
-def run(settings: Settings) -> Iterator[Row | NotRun]:
+def run(settings: Settings) -> Iterator[Row]:
     """Measure the chain and the transformer blocks, then PyTorch's checkpoints of blocks."""
     yield from _within_budgets("chain", CHAIN_BARS, settings)
     plain = yield from _within_budgets("stack", STACK_BARS, settings)
@@ -33,15 +32,12 @@ def run(settings: Settings) -> Iterator[Row | NotRun]:
 
 def _within_budgets(
     name: str, bars: Mapping[int, float], settings: Settings
-) -> Generator[Row | NotRun, None, Memory]:
+) -> Generator[Row, None, Memory]:
     shown, what = NAMES[name], str(getattr(Cases.of(quick=is_quick(settings)), name))
     plain = memory("gradtape", name, PLAIN["gradtape"], settings, warm_up=WARM_UP)
     yield bytes_row(
         shown, f"{what}: plain tape, resident", plain.resident, "allocated", plain.allocated
     )
-    if why := _obstacle():
-        yield NotRun(shown, "with a budget", why)
-        return plain
     budgets = {percent: plain.allocated * percent // 100 for percent in bars}
     for percent, budget in budgets.items():
         found = memory("gradtape", name, ("tape", budget), settings, warm_up=WARM_UP)
@@ -54,7 +50,7 @@ def _within_budgets(
     ways: list[Way] = [PLAIN["gradtape"], *(("tape", budget) for budget in budgets.values())]
     unbounded, *bounded = seconds("gradtape", name, ways, settings)
     for (percent, bar), times in zip(bars.items(), bounded, strict=True):
-        yield time_row(
+        yield from time_rows(
             shown,
             f"{what}: `Auto` at {percent} %, gradients bit-equal",
             times,
@@ -63,15 +59,6 @@ def _within_budgets(
             bar,
         )
     return plain
-
-
-def _obstacle() -> str:
-    strategy = gt.CheckpointStrategy.Auto
-    try:
-        gt.CheckpointConfig(strategy=strategy, memory_budget_mb=1.0).policy()
-    except NotImplementedError:
-        return "this gradtape has no `Auto` for eager tapes yet"
-    return ""
 
 
 def _pytorch(ours: Memory, settings: Settings) -> Iterator[Row]:
@@ -87,4 +74,4 @@ def _pytorch(ours: Memory, settings: Settings) -> Iterator[Row]:
     yield bytes_row(shown, f"{label}, resident", found.resident, peer, plain.resident)
     ways: list[Way] = [PLAIN["torch"], ("checkpoint", None)]
     unbounded, bounded = seconds("torch", "stack", ways, settings)
-    yield time_row(shown, label, bounded, peer, unbounded)
+    yield from time_rows(shown, label, bounded, peer, unbounded)

@@ -1,5 +1,8 @@
 """Rows of the table of memory."""
 
+from collections.abc import Iterator
+
+from benchmarks.memory_request import Seconds
 from benchmarks.result import Row
 from gradtape.tools.statistics import Spread
 
@@ -29,21 +32,36 @@ def bytes_row(
     )
 
 
-def time_row(
+def time_rows(
     name: str,
     what: str,
-    ours: list[float],
+    ours: Seconds,
     peer_name: str,
-    peer: list[float],
+    peer: Seconds,
     bar: float | None = None,
-) -> Row:
-    """Make a row of times that were measured in turns."""
-    return Row(
+) -> Iterator[Row]:
+    """Make the rows of times that were measured in turns.
+
+    The side that needs less memory must not profit from a system that is slow to give some. So the
+    time that the bar is for leaves out what the system took; the other row has the fastest rounds.
+    """
+    yield Row(
         name=name,
-        what=what,
-        ours=Spread.of(ours).median,
+        what=f"{what}: time outside of the system",
+        ours=Spread.of(ours.own).median,
         peer_name=peer_name,
-        peer=Spread.of(peer).median,
-        ratio=Spread.of_ratio(ours, peer),
+        peer=Spread.of(peer.own).median,
+        ratio=Spread.of_ratio(ours.own, peer.own),
+        bar=bar,
+    )
+    one, other = min(ours.all), min(peer.all)
+    rounds = Spread.of_ratio(ours.all, peer.all)
+    yield Row(
+        name=name,
+        what=f"{what}: the fastest of {len(ours.all)} rounds, with fresh pages",
+        ours=one,
+        peer_name=peer_name,
+        peer=other,
+        ratio=Spread(one / other, min(rounds.low, one / other), max(rounds.high, one / other)),
         bar=bar,
     )

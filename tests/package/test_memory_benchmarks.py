@@ -15,7 +15,8 @@ with patch.dict(os.environ):
     from benchmarks import before_steps, memory_flat, memory_gradtape, memory_schedules
     from benchmarks.memory_cases import Cases, Chain, Convolutions, Perceptron, Stack
     from benchmarks.memory_loops import Loop
-    from benchmarks.memory_rows import bytes_row, time_row
+    from benchmarks.memory_request import Seconds
+    from benchmarks.memory_rows import bytes_row, time_rows
     from benchmarks.memory_worker import digest
 
 TINY = [
@@ -77,8 +78,11 @@ def test_a_digest_is_that_of_all_bits():
 def test_rows_are_held_to_their_bars():
     assert bytes_row("name", "what", 90, "peer", 100, 1.0).met
     assert not bytes_row("name", "what", 110, "peer", 100, 1.0).met
-    row = time_row("name", "what", [2.0, 4.0, 3.0], "peer", [1.0, 2.0, 2.0], 2.0)
-    assert (row.ours, row.peer, row.ratio.median, row.met) == (3.0, 2.0, 2.0, True)
+    ours = Seconds(all=[3.0, 9.0, 5.0], own=[2.0, 4.0, 3.0])
+    theirs = Seconds(all=[2.0, 30.0, 4.0], own=[1.0, 2.0, 2.0])
+    own, fastest = time_rows("name", "what", ours, "peer", theirs, 1.6)
+    assert (own.ours, own.peer, own.ratio.median, own.met) == (3.0, 2.0, 2.0, False)
+    assert (fastest.ours, fastest.peer, fastest.ratio.median, fastest.met) == (3.0, 2.0, 1.5, True)
 
 
 def test_a_loop_may_grow_by_what_it_keeps_and_less_than_an_object_per_iteration():
