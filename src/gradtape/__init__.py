@@ -388,6 +388,7 @@ if TYPE_CHECKING:
         NumericalChecker as NumericalChecker,
     )
     from gradtape.tools.explain_call import explain_call as explain_call
+    from gradtape.tools.memory import GradientMemoryProfiler as GradientMemoryProfiler
     from gradtape.tools.writes import detect_writes as detect_writes
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
@@ -422,6 +423,7 @@ _LAZY = {
     "tools.benchmark_result": "BenchmarkResult",
     "tools.check": "GradientReport NumericalChecker",
     "tools.explain_call": "explain_call",
+    "tools.memory": "GradientMemoryProfiler",
     "tools.writes": "detect_writes",
 }
 _PLACES = {

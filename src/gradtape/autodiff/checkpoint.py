@@ -15,7 +15,7 @@ from typing import Any
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
 from gradtape.autodiff.checkpoint_policies import Keeps
 from gradtape.autodiff.checkpoint_strategies import KeepNothing
-from gradtape.core.recomputable import Recomputable
+from gradtape.core.recomputable import Recomputable, Restored
 from gradtape.core.state import current, keeping, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, a_type
@@ -49,7 +49,7 @@ class Region(KeepNothing):
         return self.chooses(record.op.name, record.avals)
 
     def _retained(
-        self, stretch: Sequence[Recomputable], held: int
+        self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         """What the innermost call needs, and what goes in and out of the other calls in it."""
         own = stretch[-1].policy

@@ -11,23 +11,28 @@ whole list is planned at once.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gradtape.autodiff.checkpoint_strategies import CheckpointReport, KeepNothing
 from gradtape.autodiff.schedules.auto import Auto as Planner
 from gradtape.autodiff.schedules.describe import describe
-from gradtape.autodiff.schedules.item import Item
+from gradtape.autodiff.schedules.item import Item, last_uses
 from gradtape.autodiff.schedules.online import Online
 from gradtape.autodiff.schedules.room import minimum
 from gradtape.core.finite import is_traced
-from gradtape.core.recomputable import Recomputable
+from gradtape.core.recomputable import Recomputable, Restored
 from gradtape.errors import BudgetError
 
-# Besides results, an op and its rule need room for so many of the largest: what is computed, its
-# cotangent, those of two operands.
-_WORKING = 4
+# Planning must not take longer than what it saves. A trace is planned once.
+_QUICK, _THOROUGH = Planner(stages=32, units=128, compare=0), Planner()
+# Besides results that are kept, an op and its rule need room for so many of the largest: what is
+# computed, its cotangent, those of two operands. They need it for so many of their own at least.
+_WORKING, _LEAST = 4, 2
 # A result that is used so many records after it was made is worth more than its cost says.
 _FAR = 64
 # When so many records have died, and more than are alive, the others are counted anew.
@@ -50,7 +55,9 @@ class Auto(KeepNothing):
         self._online = Online(budget)
         self._numbered: list[weakref.ref[Recomputable]] = []
         self._dead = 0
-        self._freed = 0  # bytes of kept results whose records were freed
+        # Dropped results that somebody else still holds, with their bytes.
+        self._outside: list[tuple[weakref.ref[Any], int]] = []
+        self._walking = False  # whether a backward pass has begun
         # Records of a trace, until a walk begins.
         self._traced: list[Recomputable] = []
 
@@ -63,9 +70,10 @@ class Auto(KeepNothing):
 
     @property
     def report(self) -> CheckpointReport:
-        return super().report._replace(
-            kept=len(self._online.retained), kept_bytes=self._online.bytes
-        )
+        if self._walking:
+            return super().report
+        kept, kept_bytes = len(self._online.retained), self._online.bytes
+        return super().report._replace(kept=kept, kept_bytes=kept_bytes)
 
     # ---- forward -----------------------------------------------------------------------------
 
@@ -73,30 +81,55 @@ class Auto(KeepNothing):
         if record.size > self._largest:
             self._largest = record.size
             what = f"{record.op.name}, whose result takes {record.size / 1e6:.3g} MB,"
-            self._check(_WORKING * record.size, what)
-            self._online.budget = self._budget - _WORKING * self._largest
+            self._check(_LEAST * record.size, what)
         if any(map(is_traced, out if isinstance(out, tuple) else (out,))):
             self._traced.append(record)
             return True
         if self._dead > max(_MANY_DEAD, len(self._numbered) // 2):
             self._count_anew()
+        outside = self._held_outside()
+        what = f"{record.op.name}, while {outside / 1e6:.3g} MB of earlier results are in use,"
+        self._check(_LEAST * record.size + outside, what)
+        self._online.budget = max(0, self._budget - self._working - outside)
         return self._number(record)
+
+    @property
+    def _working(self) -> int:
+        """The bytes that are left for an op and its rule."""
+        return _WORKING * self._largest
+
+    def _held_outside(self) -> int:
+        """The bytes of dropped results that somebody else still holds."""
+        self._outside = [(array, size) for array, size in self._outside if array() is not None]
+        return sum([size for _, size in self._outside])
 
     def _number(self, record: Recomputable) -> bool:
         """Give a record a number, and drop results that no longer fit; False if it is its own."""
         record.place = place = len(self._numbered)
         self._numbered.append(weakref.ref(record, self._died))
-        kept = True
         own = [source[0] for source in record.sources() if source and source[0].policy is self]
         for source in own:
             if place - source.place > _FAR:
                 self._online.touch(source.place)
-        for number in self._online.add(_item(record, {each: each.place for each in own})):
-            kept = kept and number != place
-            older = self._numbered[number]()
-            if older is not None:
-                older.drop()
-        return kept
+        dropped = self._online.add(_item(record, {each: each.place for each in own}))
+        for number in dropped:
+            self._drop(number)
+        return place not in dropped
+
+    def _drop(self, number: int) -> None:
+        """Let a record drop its result, and see whether it is gone."""
+        record = self._numbered[number]()
+        if record is None:
+            return
+        out, size = record.out, record.size
+        if size and type(out) is np.ndarray:
+            array = weakref.ref(out)
+            record.drop()
+            del out
+            if array() is not None:
+                self._outside.append((array, size))
+        else:
+            record.drop()
 
     def _died(self, _reference: object) -> None:
         self._dead += 1
@@ -105,7 +138,7 @@ class Auto(KeepNothing):
         """Number the records that are alive, so that others are forgotten."""
         alive = [record for ref in self._numbered if (record := ref()) is not None]
         self._online = Online(self._online.budget)
-        self._numbered, self._dead, self._freed = [], 0, 0
+        self._numbered, self._dead = [], 0
         for record in alive:
             there = record.is_there(None)
             if not self._number(record) or not there:
@@ -126,16 +159,19 @@ class Auto(KeepNothing):
     # ---- backward ----------------------------------------------------------------------------
 
     def freed(self, record: Recomputable) -> None:
-        if record.place in self._online.retained:
-            self._freed += record.size
+        self._online.forget(record.place)
 
     def visited(self, record: Recomputable) -> None:
+        if not self._walking:
+            report, self._walking = self.report, True
+            self._kept, self._kept_bytes = report.kept, report.kept_bytes
         if self._traced:
             records, self._traced = self._traced, []
             items = _items(records)
-            room = self._budget - _WORKING * self._largest
-            self._check(minimum(items) + _WORKING * self._largest, "the traced function")
-            plan = Planner().retained(items, room)
+            waiting, least = _most_waiting(items), minimum(items)
+            self._check(least + waiting + _LEAST * self._largest, "the traced function")
+            room = max(least, self._budget - waiting - self._working)
+            plan = _THOROUGH.retained(items, room)
             names = [each.op.name for each in records]
             self._plans[:] = ["\n".join(describe(items, plan, names, room=room))]
             for place, each in enumerate(records):
@@ -143,19 +179,53 @@ class Auto(KeepNothing):
                     each.drop()
 
     def _retained(
-        self, stretch: Sequence[Recomputable], held: int
+        self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         items = _items(stretch)
-        other = self._online.bytes - self._freed + held
-        room = self._budget - _WORKING * self._largest - other
-        plan = Planner().retained(items, room)
+        other = restored.cotangents() + self._held_outside() + self._online.bytes + restored.held
+        room, least = self._budget - other - self._working, minimum(items)
+        if least > room:
+            if restored.let_go() or self._let_go(least - room):
+                restored.changed = True
+                return None  # it is asked again, for more records
+            own = max([item.bytes for item in items])
+            self._check(least + other + _WORKING * own, "the backward pass")
+        plan = _QUICK.retained(items, max(least, room))
         return frozenset([stretch[place] for place in plan])
+
+    def _let_go(self, needed: int) -> bool:
+        """Drop kept results to get some bytes; returns whether there were any."""
+        before = self._online.bytes
+        self._online.budget = max(0, before - needed)
+        for number in self._online.shrink():
+            self._drop(number)
+        return self._online.bytes < before
 
 
 def _items(records: Sequence[Recomputable]) -> list[Item]:
     """Records as the planner sees them."""
     places = {record: place for place, record in enumerate(records)}
-    return [_item(record, places) for record in records]
+    items = [_item(record, places) for record in records]
+    read = {place for item in items for place in item.reads}
+    # What only records outside of the list read counts as read by its own.
+    return [
+        item._replace(reads=(*item.reads, place)) if record.read and place not in read else item
+        for place, (record, item) in enumerate(zip(records, items, strict=True))
+    ]
+
+
+def _most_waiting(items: Sequence[Item]) -> int:
+    """The most bytes of cotangents that wait at a time, besides those of one op.
+
+    While an item is visited, those of older results wait that newer items have used.
+    """
+    last = last_uses(items)
+    change = [0] * (len(items) + 1)
+    for place, item in enumerate(items):
+        if last[place] > place + 1:
+            change[place + 1] += item.bytes
+            change[last[place]] -= item.bytes
+    return max(itertools.accumulate(change), default=0)
 
 
 def _item(record: Recomputable, places: dict[Recomputable, int]) -> Item:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gradtape.core.recomputable import Recomputable
+from gradtape.core.recomputable import Recomputable, Restored
 
 # Blocks of all tapes are numbered, so that no two of them are taken for one.
 next_block = itertools.count(1).__next__
@@ -112,14 +112,16 @@ class KeepNothing:
         """Do nothing: everything was decided in the forward pass."""
 
     def retained(
-        self, stretch: Sequence[Recomputable], held: int
+        self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
-        self._recomputed += len(stretch)
-        self._cost_again += sum([record.cost for record in stretch])
-        return self._retained(stretch, held)
+        return self._retained(stretch, restored)
+
+    def replayed(self, record: Recomputable) -> None:
+        self._recomputed += 1
+        self._cost_again += record.cost
 
     def _retained(
-        self, stretch: Sequence[Recomputable], held: int
+        self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         """What to retain in a replay; None for all that rules read."""
         return None
@@ -165,7 +167,7 @@ class Full(KeepNothing):
     """Keeps nothing, and replays by halves."""
 
     def _retained(
-        self, stretch: Sequence[Recomputable], held: int
+        self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         return _halving(stretch)
 

@@ -172,7 +172,7 @@ class Specialization:
                     self._recorded = runs.in_force
                     self.form.recording = self._flat(keeping, numbers=False)
         else:
-            made = self.function(*values) if current().watched else self.program(*values)
+            made = self.function(*values) if current().observed else self.program(*values)
             outputs = [
                 out.item() if weak else deliver(out, tensors=tensors)
                 for out, weak in zip(made, self._weak, strict=True)
@@ -212,7 +212,7 @@ class Compiled(Portable):
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
         state = STATE.get()
-        seen = state.watched or bool(state.rewriting)
+        seen = state.observed or bool(state.rewriting)
         if not seen:
             out, entry = self._recent.call(args, kwargs)
             if out is not NotImplemented:

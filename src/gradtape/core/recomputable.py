@@ -29,6 +29,30 @@ from gradtape.errors import TapeError
 Source = tuple["Recomputable", int | None]
 
 
+class Restored(Protocol):
+    """What a walk holds while it restores values, see `core.restore`.
+
+    Attributes:
+        held: The bytes of results that were retained in replays.
+        changed: To be set by a policy that let something go: it is asked again then.
+    """
+
+    held: int
+    changed: bool
+
+    def cotangents(self) -> int:
+        """The bytes of cotangents that wait for their records."""
+        ...
+
+    def let_go(self) -> int:
+        """Drop the newest restored result that is not needed right now.
+
+        Returns:
+            Its bytes; 0 if there is none.
+        """
+        ...
+
+
 class RecordPolicy(Protocol):
     """Decides which results the records of a stretch keep, and what is retained in a replay.
 
@@ -50,18 +74,23 @@ class RecordPolicy(Protocol):
         """A record is about to be freed, with the result it may hold."""
         ...
 
+    def replayed(self, record: Recomputable) -> None:
+        """A result has been computed again."""
+        ...
+
     def visited(self, record: Recomputable) -> None:
         """A walk has come to a record, and is about to look for the values that it reads."""
         ...
 
     def retained(
-        self, stretch: Sequence[Recomputable], held: int
+        self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         """Which results to retain while a stretch is replayed; None for all that rules read.
 
         Args:
             stretch: Records to replay, oldest first. The walk is about to visit them, newest first.
-            held: The bytes of results that were retained in earlier replays.
+            restored: What the walk holds besides. If something is let go, here or by records that
+                kept it, the stretch may be a longer one, and the policy is asked again.
         """
         ...
 

@@ -15,8 +15,9 @@ there already. So its operands go through an op that says "not before this cotan
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,17 +27,30 @@ from gradtape.core.finite import is_traced
 from gradtape.core.lowering import Relabel
 from gradtape.core.op import Facts, Op, Zero, infer_like
 from gradtape.core.ownership import other_references
-from gradtape.core.recomputable import Recomputable, RecomputableAssigning, Source
-from gradtape.core.state import current, recording_from, run_inside
+from gradtape.core.recomputable import Recomputable, RecomputableAssigning, Source, nbytes
+from gradtape.core.state import current, recording_from, run_inside, seen_by
 from gradtape.core.tensor import Tensor
 
 
 class Restorer:
-    """The values restored in one walk."""
+    """The values restored in one walk.
 
-    def __init__(self) -> None:
+    Args:
+        cotangents: Returns the cotangents that wait for their records, each of them an array or a
+            list of arrays and None.
+
+    Attributes:
+        held: The bytes of restored values.
+        changed: Whether something was let go since the records to replay were found.
+    """
+
+    def __init__(self, cotangents: Callable[[], Iterable[Any]] = tuple) -> None:
         self._values: dict[Recomputable, Any] = {}
-        self._held = 0
+        self.held = 0
+        self._cotangents = cotangents
+        # The records whose results the visited one reads.
+        self._wanted: set[Recomputable] = set()
+        self.changed = False
 
     def values(self, record: Recomputable, ct: Any = None) -> tuple[tuple[Any, ...], Any]:
         """The inputs and the result of a record as its rules read them: values, or avals.
@@ -52,8 +66,9 @@ class Restorer:
         wanted = [source for source, reads in zip(sources, read, strict=True) if source and reads]
         if read_out:
             wanted.append((record, None))
-        missing = [source[0] for source in wanted if not self._has(source)]
-        if missing:
+        self._wanted = {source[0] for source in wanted}
+        # A policy short of room may let go what was there before.
+        while missing := [source[0] for source in wanted if not self._has(source)]:
             self._replay(missing, _traced(ct))
         inputs = tuple(
             [
@@ -66,7 +81,24 @@ class Restorer:
     def passed(self, record: Recomputable) -> None:
         """The walk has visited a record: nothing that is left to visit reads its result."""
         if self._values.pop(record, None) is not None:
-            self._held -= record.size
+            self.held -= record.size
+
+    def cotangents(self) -> int:
+        """The bytes of cotangents that wait for their records."""
+        parts = (
+            part for ct in self._cotangents() for part in (ct if isinstance(ct, list) else (ct,))
+        )
+        return sum(nbytes(part) for part in parts if hasattr(part, "dtype"))
+
+    def let_go(self) -> int:
+        """Drop the newest restored result that the visited record does not read."""
+        found = [record for record in self._values if record.size and record not in self._wanted]
+        if not found:
+            return 0
+        newest = max(found, key=lambda record: record.sequence)
+        self.passed(newest)
+        self.changed = True
+        return newest.size
 
     def _has(self, source: Source) -> bool:
         record, index = source
@@ -86,16 +118,20 @@ class Restorer:
 
         In a trace, that is done once the value `after` has been computed.
         """
-        stretch = self._missing(targets)
         later = _Later(after)
-        retained = targets[0].policy.retained(stretch, self._held)
+        self.changed = True
+        while self.changed:
+            self.changed = False
+            stretch = self._missing(targets)
+            retained = targets[0].policy.retained(stretch, self)
         uses = Counter(source for record in stretch for source in _records(record))
         if retained is None:
             retained = frozenset(record for record in stretch if record.read)
         passing = set(stretch).difference(retained, targets)
         for record in stretch:
             self._values[record] = self._computed(record, uses, passing, later)
-            self._held += record.size
+            record.policy.replayed(record)
+            self.held += record.size
             for source in _records(record):
                 uses[source] -= 1
                 if not uses[source] and source in passing:
@@ -135,11 +171,12 @@ class Restorer:
             for source, held in zip(sources, record.inputs, strict=True)
         ]
         state = current()
-        if (state.floor, state.spared) == record.floor:
-            out = call_rewritten(record.op, operands, record.params)
-        else:
-            scope = recording_from(record.floor)
-            out = run_inside(scope, call_rewritten, record.op, operands, record.params)
+        again = functools.partial(call_rewritten, record.op, operands, record.params)
+        if state.hidden:  # from modes that see the rules of a record as one, but not this
+            again = functools.partial(run_inside, seen_by(state.hidden), again)
+        if (state.floor, state.spared) != record.floor:
+            again = functools.partial(run_inside, recording_from(record.floor), again)
+        out = again()
         record.check(out)
         later.add(out)
         return out

@@ -49,6 +49,10 @@ class Mode(Protocol):
     It sees the ops of the forward and of the backward pass, and those that push tangents. It does
     not see the ops it calls itself.
 
+    A mode with a method `pull(record, proceed)` sees the backward pass record by record in place of
+    op by op: `proceed()` applies the rules of one record, by the kernels that are used without
+    modes, and returns the cotangents of its parents so far.
+
     Attributes:
         kind: "observing" if it only looks: it sees each call of a compiled function as one op,
             whose `graph` says what is in it. "rewriting" if it changes what is computed: it is
@@ -113,8 +117,8 @@ class State:
     """The settings in force; see the module's docstring. Treat as immutable."""
 
     __slots__ = (
-        "context", "entry", "floor", "hidden", "log", "modes", "outer", "plain", "policy",
-        "recorder", "rewriting", "spared", "watched",
+        "context", "entry", "floor", "hidden", "log", "modes", "observed", "outer", "plain",
+        "policy", "pullers", "recorder", "rewriting", "spared", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -140,10 +144,13 @@ class State:
         self.policy = policy
         # Modes that have seen an op and do not see how it is carried out, see `unseen`.
         self.hidden = hidden
-        # The modes that functions are compiled for; and whether modes see what rules compute with
-        # raw arrays, unless a trace does.
+        # The modes that functions are compiled for; whether modes see what is computed, unless a
+        # trace does; those that see a record's rules as one; and whether others see their ops.
         self.rewriting = tuple([mode for mode in modes if mode.kind == "rewriting"])
-        self.watched = bool(modes) and all(mode.kind != "tracing" for mode in modes)
+        self.observed = bool(modes) and all(mode.kind != "tracing" for mode in modes)
+        pulling = [mode for mode in modes if hasattr(mode, "pull")] if self.observed else ()
+        self.pullers: tuple[Any, ...] = tuple(pulling)
+        self.watched = self.observed and len(self.pullers) < len(modes)
         # The block that made it; None for the state that a thread or task begins with.
         self.entry: Entry | None = None
         # Derived here because the fast path of every op can afford only one check.
@@ -512,7 +519,7 @@ class seen_by(Scope):  # noqa: N801
 
 def unseen(state: State) -> seen_by | None:
     """A scope that hides how an op is carried out from modes that saw the op; None without any."""
-    if not (state.watched or state.rewriting):
+    if not (state.observed or state.rewriting):
         return None
     tracing = tuple([mode for mode in state.modes if mode.kind == "tracing"])
     return seen_by(tracing, hidden=state.modes)

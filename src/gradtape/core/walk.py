@@ -13,6 +13,7 @@ so far is checked; from there on rules are careful, and every record is freed af
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -28,7 +29,7 @@ from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
 from gradtape.core.restore import Restorer
 from gradtape.core.small_floats import is_narrow
-from gradtape.core.state import STATE, WATCHING
+from gradtape.core.state import STATE, WATCHING, run_inside, unseen
 from gradtape.core.tensor import Tensor
 from gradtape.errors import GradtapeError
 
@@ -76,7 +77,8 @@ def walk(
     # branch was not taken; the conventions at such points are in the rules, not in warnings.
     with np.errstate(all="ignore"):
         watched = bool(WATCHING) and STATE.get().watched and not create_graph
-        apart, careful = create_graph or watched, False
+        pulled = bool(WATCHING) and bool(STATE.get().pullers)
+        apart, careful = create_graph or watched or pulled, False
         for _, ct in roots:
             if is_traced(ct):  # values of a trace cannot be checked afterwards
                 apart = careful = True
@@ -325,7 +327,8 @@ def _taker(
             heappush(heap, (-node.sequence, node))
         parts[index] = ct if parts[index] is None else add(parts[index], ct)
 
-    return Taker(give, give_part, give_output, fresh, wanted, restorer=Restorer())
+    restorer = Restorer(lambda: [record.ct for _, record in heap])
+    return Taker(give, give_part, give_output, fresh, wanted, restorer=restorer)
 
 
 # ---- the walk that can do everything ------------------------------------------------------------
@@ -371,8 +374,11 @@ def _walk_apart(
         careful=careful,
         rebuild=create_graph,
         watched=watched,
-        restorer=Restorer(),
+        restorer=Restorer(waiting.values),
     )
+    pull = _pull
+    if WATCHING and STATE.get().pullers:
+        pull = functools.partial(_pull_seen, lambda node: found.get(node, waiting.get(node)))
     for node, ct in roots:
         give(node, ct)
     while heap:
@@ -381,7 +387,7 @@ def _walk_apart(
         if record in wanted:
             found[record] = ct
         try:
-            record.pull(ct, taker)
+            pull(record, ct, taker)
         except GradtapeError as error:
             HOOKS.rule_failed(record.op, error)
             raise
@@ -389,6 +395,27 @@ def _walk_apart(
         if release and type(record) is not Output:
             record.free()
     return taker.unsure
+
+
+def _pull(record: Record, ct: Any, taker: Taker) -> None:
+    record.pull(ct, taker)
+
+
+def _pull_seen(held: Callable[[Node], Any], record: Record, ct: Any, taker: Taker) -> None:
+    """Let modes see the rules of a record as one step, whose ops they do not see."""
+    state = STATE.get()
+    hide = None if taker.watched or taker.rebuild else unseen(state)
+
+    def proceed() -> list[Any]:
+        if hide is None:
+            record.pull(ct, taker)
+        else:
+            run_inside(hide, record.pull, ct, taker)
+        return [held(parent) for parent in record.parents if parent is not None]
+
+    for mode in reversed(state.pullers):
+        proceed = functools.partial(mode.pull, record, proceed)
+    proceed()
 
 
 def _own(found: Cotangents, fresh: set[Node], taken: set[int], roots: Roots) -> None:

@@ -15,6 +15,11 @@ _OURS = (
 )
 
 
+def is_ours(file: str) -> bool:
+    """Whether a file is one of gradtape's."""
+    return file.startswith(_OURS)
+
+
 def user_frame() -> FrameType | None:
     """The frame of the user's code that is running; None if there is none."""
     frame: FrameType | None = sys._getframe(1)

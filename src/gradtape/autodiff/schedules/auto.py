@@ -8,9 +8,9 @@ from itertools import product
 from typing import NamedTuple
 
 from gradtape.autodiff.schedules.fixed import Bisection, Given
-from gradtape.autodiff.schedules.item import Item, needed, run_peak, with_bases, with_views
+from gradtape.autodiff.schedules.item import Item, needed, run_peak, with_views
 from gradtape.autodiff.schedules.optimal import solve
-from gradtape.autodiff.schedules.revolve import Revolve
+from gradtape.autodiff.schedules.revolve import Revolve, recomputations, slots_in
 from gradtape.autodiff.schedules.room import least_peak
 from gradtape.autodiff.schedules.stages import every_cut, narrow_cuts, stages_of
 from gradtape.autodiff.schedules.steps import Outcome, simulate
@@ -40,7 +40,8 @@ class Auto:
         stages: How many stages the dynamic programme has at most.
         units: How many units of memory it has at most.
         compare: Lists up to this length have all plans played through. For longer ones the
-            dynamic programme decides alone, which takes time linear in the length.
+            dynamic programme or Revolve decides, by their estimates, in time that is linear in the
+            length. 0 makes planning quick for lists of any length.
     """
 
     stages: int = 64
@@ -54,31 +55,42 @@ class Auto:
             return every
         if room <= 0:
             return frozenset()
-        candidates = self._candidates(items, room)
-        if len(items) > self.compare:
-            return next(candidates, frozenset())
+        if len(items) > self.compare or (len(items) > self.stages and _all_alike(items)):
+            return next(self._candidates_for_long(items, room), frozenset())
         best = _Tried(frozenset(), Outcome((), float("inf"), 0))
-        for plan in candidates:
+        for plan in self._candidates(items, room):
             found = _Tried(plan, simulate(items, room, Given(plan, WholeOrRevolve())))
             if found.outcome.peak <= room and found.outcome.cost < best.outcome.cost:
                 best = found
         return _exchanged(items, room, best).plan if best.plan else best.plan
 
     def _candidates(self, items: Sequence[Item], room: int) -> Iterator[frozenset[int]]:
-        """Plans that fit, the most promising first."""
+        """Plans that fit, of all kinds."""
         cuts = [narrow_cuts(items, self.stages)]
-        short = len(items) <= self.compare
-        if short and (even := every_cut(items, self.stages)) != cuts[0]:
+        if (even := every_cut(items, self.stages)) != cuts[0]:
             cuts.append(even)
         for places in cuts:
             stages = stages_of(items, places, most_levels=_LEVELS)
             found = solve(items, stages, room, self.units)
             if found.cost < float("inf"):
                 yield from _if_it_fits(items, room, found.plan)
-        if short:
-            yield from _if_it_fits(items, room, _dropping_cheap(items, room))
+        yield from _if_it_fits(items, room, _dropping_cheap(items, room))
         for planner in (Revolve(), Bisection()):
             yield from _if_it_fits(items, room, planner.retained(items, room))
+
+    def _candidates_for_long(self, items: Sequence[Item], room: int) -> Iterator[frozenset[int]]:
+        """Plans that fit, found in linear time; the one of least estimated cost comes first."""
+        if _all_alike(items):
+            plans = [Revolve().retained(items, room)]
+        else:
+            stages = stages_of(items, narrow_cuts(items, self.stages), most_levels=_LEVELS)
+            found = solve(items, stages, room, self.units)
+            runs = 1 + recomputations(len(items), slots_in(items, room)) / len(items)
+            plans = [found.plan, Revolve().retained(items, room)]
+            if runs * sum(item.cost for item in items) < found.cost:
+                plans.reverse()
+        for plan in (*plans, Bisection().retained(items, room)):
+            yield from _if_it_fits(items, room, plan)
 
 
 def _if_it_fits(items: Sequence[Item], room: int, plan: frozenset[int]) -> Iterator[frozenset[int]]:
@@ -87,18 +99,26 @@ def _if_it_fits(items: Sequence[Item], room: int, plan: frozenset[int]) -> Itera
         yield plan
 
 
+def _all_alike(items: Sequence[Item]) -> bool:
+    """Whether a list is a chain of equal items: Revolve is within one or two runs of the best."""
+    cost, size = items[0].cost, items[0].bytes
+    return all(
+        item.cost == cost and item.bytes == size and item.inputs == ((p - 1,) if p else ())
+        for p, item in enumerate(items)
+    )
+
+
 def _dropping_cheap(items: Sequence[Item], room: int) -> frozenset[int]:
     """All that is read but the cheapest per byte, as few of these dropped as make it fit."""
-    order = list(worth(items))
-    every = needed(items)
+    order = list(worth(items))  # without views, which come and go with their bases
     low, high = 0, len(order)
     while low < high:
         middle = (low + high) // 2
-        if least_peak(items, with_bases(items, every.difference(order[:middle]))) <= room:
+        if least_peak(items, frozenset(order[middle:])) <= room:
             high = middle
         else:
             low = middle + 1
-    return with_bases(items, every.difference(order[:low]))
+    return frozenset(order[low:])
 
 
 @dataclass(frozen=True, slots=True)

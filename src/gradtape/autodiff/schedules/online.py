@@ -91,10 +91,27 @@ class Online:
         self._unread.append(p)
         for r in item.reads:
             self._note_read(self._base(r))
+        return self.shrink()
+
+    def shrink(self) -> list[int]:
+        """Drop results until the rest fits; for a budget that was lowered.
+
+        Returns:
+            As for `add`.
+        """
         dropped: list[int] = []
-        while self.bytes > self.budget:
-            dropped += self._leave(self._choice(p))
+        while self.bytes > self.budget and self.retained:
+            dropped += self._leave(self._choice(len(self._items) - 1))
         return dropped
+
+    def forget(self, position: int) -> None:
+        """Take a result for gone: the backward run has passed it, or nobody can ask for it.
+
+        Args:
+            position: The position of the result; nothing happens if it was dropped.
+        """
+        if position in self.retained:
+            self._leave(position)
 
     def touch(self, position: int) -> None:
         """Treat a result as young and dear: users hold it, or it was used again much later.

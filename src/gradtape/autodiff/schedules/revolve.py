@@ -80,6 +80,13 @@ def split(steps: int, slots: int) -> int:
     return max(1, min(longest_left, length - shortest_right, steps))
 
 
+def slots_in(items: Sequence[Item], room: int) -> int:
+    """How often the largest set of crossing results fits, besides what running an item takes."""
+    slot = float(np.max(crossing_bytes(items, last_uses(items, by_rules=True)), initial=0))
+    working = float(np.max(transients(items, ()), initial=0))
+    return max(0, int((room - working) // slot)) if slot else len(items)
+
+
 @dataclass(frozen=True, slots=True)
 class Revolve:
     """Place retained results by Revolve, with as many slots as there is room for.
@@ -91,10 +98,7 @@ class Revolve:
     def retained(self, items: Sequence[Item], room: int) -> frozenset[int]:
         """Results that cross the places of Revolve."""
         last = last_uses(items, by_rules=True)
-        slot = float(np.max(crossing_bytes(items, last), initial=0))
-        working = float(np.max(transients(items, ()), initial=0))
-        slots = int((room - working) // slot) if slot else len(items)
-        cuts, start = [], 0
+        slots, cuts, start = slots_in(items, room), [], 0
         while slots > 0 and start < len(items) - 1:
             start += split(len(items) - start, slots)
             cuts.append(start)

@@ -171,7 +171,8 @@ def _levels(
     found: list[Level] = []
     for drop in drops:
         dropped = (read & drop) - out
-        kept = (read - dropped) | out
+        # Views come and go with their bases.
+        kept = frozenset(p for p in (read - dropped) | out if not items[p].free)
         if found and kept == found[-1].kept:
             continue
         total = sum(items[p].bytes for p in kept)

@@ -92,7 +92,7 @@ class _Blocks:
         table = ctypes.create_string_buffer(blocks_native.TABLE_BYTES)
         keep = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(library.address("gt_keep"))
         keep(config.kept_bytes(), ctypes.addressof(table))
-        _immortal((library, table))
+        immortal((library, table))
         return library
 
     @lazy
@@ -106,7 +106,7 @@ class _Blocks:
         name = b"mem_handler"  # the name NumPy expects
         get = ctypes.CFUNCTYPE(ctypes.c_void_p)(self.library.address("gt_handler"))
         capsule = prototype(("PyCapsule_New", ctypes.pythonapi))(get(), name, None)
-        _immortal((capsule, name))
+        immortal((capsule, name))
         return capsule if _is_used(capsule) else None
 
     @lazy
@@ -115,7 +115,7 @@ class _Blocks:
         functions = {name: c_functions()[name] for name in _DOORS.declared}
         code = cache.compiled(_DOORS, host_as_it_is())
         library = Library(code, functions, ("gt_pooled", "gt_new_array"))
-        _immortal(library)
+        immortal(library)
         return library
 
     @lazy
@@ -125,7 +125,7 @@ class _Blocks:
             return _called
         name, how = b"pooled", _METH_FASTCALL | _METH_KEYWORDS
         method = struct.pack("PPiP", address_of(name), self.doors.address("gt_pooled"), how, 0)
-        _immortal((name, method))
+        immortal((name, method))
         return new_function()(address_of(method), self.handler, None)  # type: ignore[no-any-return]
 
 
@@ -145,7 +145,7 @@ def _is_used(handler: Any) -> bool:
     return bool(name_of(inside) == "gradtape" != name_of(np.empty(1)))
 
 
-def _immortal(objects: object) -> None:
+def immortal(objects: object) -> None:
     """Keep objects until the process ends, even while the interpreter shuts down."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(objects))
 
@@ -172,7 +172,11 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Any:
 
 def maker(shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
     """A function that makes empty arrays of a shape and dtype, in kept memory if they are large."""
-    if for_array(math.prod(shape) * np.dtype(dtype).itemsize) is None:
+    dtype = np.dtype(dtype)
+    if dtype.kind in "biufc" and dtype.isnative:
+        # Arrays that were unpickled have dtypes of their own, and fast paths compare by identity.
+        dtype = np.dtype(dtype.type)
+    if for_array(math.prod(shape) * dtype.itemsize) is None:
         return functools.partial(np.empty, shape, dtype)
     return functools.partial(pooled(), np.empty, shape, dtype)
 
@@ -190,6 +194,12 @@ def new_array_address() -> int:
 def imports() -> dict[str, int]:
     """The symbols that generated code may refer to, for `Library(imports=…)`."""
     names = ("gt_take", "gt_give", "gt_take_small", "gt_give_small")
+    return {name: _blocks.library.address(name) for name in names}
+
+
+def counters() -> dict[str, int]:
+    """The addresses of the counters of memory in use, and of the functions that change them."""
+    names = ("gt_counters", "gt_count", "gt_restart_peak")
     return {name: _blocks.library.address(name) for name in names}
 
 

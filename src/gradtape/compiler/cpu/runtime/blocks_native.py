@@ -2,12 +2,15 @@
 
 Sizes go up by eighths of powers of two, from 64 kB on. For each there is a row of places in which
 blocks wait, used like a stack. Before its data a block has a header: its bytes, the row it belongs
-to, and the start and length of its mapping.
+to, the start and length of its mapping, and how many bytes were asked for.
 
 There is no lock. A block is put into its place, and taken out of it, by one atomic operation: any
 thread may come at any time, a finaliser may run within another call, and a child finds the places
 in order after a fork. At worst it has lost the one block that another thread just held. The rest of
 the shared state only says where to look first, and how much memory waits in all.
+
+Counters say how many bytes are in use, for whoever measures memory (`allocations`). They count only
+while somebody does: otherwise a call reads one word more.
 """
 
 from __future__ import annotations
@@ -26,9 +29,13 @@ TABLE_BYTES = _ROWS * _PLACES * 8
 # Blocks from this size on begin at a huge page and ask for huge pages, as NumPy's do.
 _HUGE_FROM, _HUGE_PAGE = 1 << 22, 1 << 21
 
+# How many measure at the moment, the bytes in use, the most there were, and all that were taken.
+COUNTERS = ("meters", "in_use", "peak", "taken")
+
 EXPORTS = (
     *("gt_take", "gt_give", "gt_take_small", "gt_give_small"),
     *("gt_keep", "gt_kept", "gt_release", "gt_handler"),
+    *("gt_counters", "gt_count", "gt_restart_peak"),
 )
 
 
@@ -59,10 +66,12 @@ def source(page: int, anonymous: int, huge: int | None) -> NativeSource:
         "ROW": -7,
         "START": -6,
         "LENGTH": -5,
+        "ASKED": -4,
         "NOT_KEPT": -1,
         "MALLOCED": -2,
     }
-    functions = (_SIZES, _SYSTEM, _PLACES_OF_ROWS, _BLOCKS, _ARENAS, _HANDLER)
+    constants |= {f"COUNTER.{name}": number for number, name in enumerate(COUNTERS)}
+    functions = (_COUNTERS, _SIZES, _SYSTEM, _PLACES_OF_ROWS, _BLOCKS, _ARENAS, _HANDLER)
     return NativeSource("\n".join(functions), constants, _STATE)
 
 
@@ -72,6 +81,7 @@ def source(page: int, anonymous: int, huge: int | None) -> NativeSource:
 _PADDING = r"\00" * (127 - len("gradtape"))
 _STATE = f"""
 @bound = internal global i64 0, align 8
+@counters = internal global [{len(COUNTERS)} x i64] zeroinitializer, align 128
 @table = internal global ptr null, align 8
 @hand = internal global i64 0, align 8
 @kept = internal global i64 0, align 128
@@ -82,6 +92,31 @@ _STATE = f"""
   [127 x i8] c"gradtape{_PADDING}", i8 1,
   ptr null, ptr @new, ptr @new_zeros, ptr @renew, ptr @drop
 }}, align 64
+"""
+
+# Of memory that somebody holds: blocks that wait are not in use. The counters start anywhere, as
+# what was taken before they were on is not in them; only differences mean something.
+_COUNTERS = """
+def gt_counters() -> ptr:
+    return counters
+
+def gt_count(bytes: i64):
+    count(bytes)
+
+@inline
+def count(bytes: i64):
+    if monotonic.i64[counters, COUNTER.meters] != 0:
+        add_up(bytes)
+
+def add_up(bytes: i64):
+    now = monotonic.add(counters + 8 * COUNTER.in_use, bytes) + bytes
+    if bytes > 0:
+        monotonic.add(counters + 8 * COUNTER.taken, bytes)
+        monotonic.max(counters + 8 * COUNTER.peak, now)
+
+# Begins a new peak at what is in use now; returns the last one.
+def gt_restart_peak() -> i64:
+    return monotonic.xchg(counters + 8 * COUNTER.peak, monotonic.i64[counters, COUNTER.in_use])
 """
 
 _SIZES = """
@@ -224,6 +259,16 @@ def make_room(row: i64, most: i64) -> i1:
 
 _BLOCKS = """
 def gt_take(bytes: i64) -> ptr:
+    return in_use(take(bytes), bytes)
+
+# Notes how much was asked for: it is what is counted, also when the block is given back.
+def in_use(data: ptr, bytes: i64) -> ptr:
+    if data:
+        i64[data, ASKED] = bytes
+        count(bytes)
+    return data
+
+def take(bytes: i64) -> ptr:
     row = row_of(bytes)
     if row < 0:
         return fresh(bytes, NOT_KEPT)
@@ -237,6 +282,7 @@ def gt_take(bytes: i64) -> ptr:
 def gt_give(data: ptr):
     if not data:
         return
+    count(0 - i64[data, ASKED])
     row = i64[data, ROW]
     if row == MALLOCED:
         free(ptr(i64[data, START]))
@@ -274,11 +320,16 @@ def gt_take_small() -> ptr:
         if monotonic.ptr[at]:
             data = acq_rel.xchg(at, null)
             if data:
+                count(SMALL)
                 return data
-    return aligned_alloc(64, SMALL)
+    made = aligned_alloc(64, SMALL)
+    if made:
+        count(SMALL)
+    return made
 
 def gt_give_small(data: ptr):
     here = stack(1)
+    count(0 - SMALL)
     for step in range(4):
         if acq_rel.swap(home(here, step), null, data):
             return
@@ -296,7 +347,7 @@ def gt_handler() -> ptr:
 def new(context: ptr, bytes: i64) -> ptr:
     if uge(bytes, FROM):
         return gt_take(bytes)
-    return from_malloc(bytes)
+    return in_use(from_malloc(bytes), bytes)
 
 def new_zeros(context: ptr, count: i64, size: i64) -> ptr:
     if size != 0 and ugt(count, ABSURD // size):
@@ -312,6 +363,8 @@ def renew(context: ptr, data: ptr, bytes: i64) -> ptr:
         return new(null, bytes)
     room = i64[data, BYTES]
     if ule(bytes, room) and uge(bytes, room >> 1):
+        count(bytes - i64[data, ASKED])
+        i64[data, ASKED] = bytes
         return data
     moved = new(null, bytes)
     if moved:

@@ -28,7 +28,12 @@ SWAPPED = ord(">" if sys.byteorder == "little" else "<")
 
 # NumPy 2 publishes its functions as a table, whose places stay the same within this version.
 _NUMPY_ABI = 0x02000000
-_NUMPY_TABLE = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyDataMem_SetHandler": 304}
+_NUMPY_TABLE = {
+    "PyArray_Scalar": 60,
+    "PyArray_NewFromDescr": 94,
+    "PyDataMem_SetHandler": 304,
+    "PyDataMem_GetHandler": 305,
+}
 _ABI_VERSION, _ARRAY_TYPE = 0, 2
 
 _PYTHON_FUNCTIONS = (
