@@ -12,10 +12,11 @@ from collections.abc import Iterator
 
 import gradtape as gt
 from benchmarks.backward_peak_worker import LAYERS, SIZE, WAYS
-from benchmarks.harness import Settings, Spread
-from benchmarks.loop_memory_worker import PEAK_RESET
+from benchmarks.harness import Settings
 from benchmarks.result import NotRun, Row
 from benchmarks.worker import ROOT
+from gradtape.tools.peak_memory import PEAK_RESET
+from gradtape.tools.statistics import Spread
 
 NAME = "backward peak"
 SAVED = (2 * LAYERS - 1) * 8 * SIZE

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from benchmarks.harness import assert_agree
+from benchmarks.agreement import assert_agree
 from benchmarks.loop_memory_worker import peak_of
 
 LAYERS = 50

@@ -425,6 +425,8 @@ def test_bad_configs(options: dict[str, Any], match: str) -> None:
 def test_a_tape_takes_a_config() -> None:
     with pytest.raises(ArgumentError, match="got a str for checkpoint, expected"):
         gt.GradientTape(checkpoint="full")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="got a str for checkpoint, expected"):
+        gt.GradientContext(checkpoint="full")  # type: ignore[arg-type]
 
 
 def test_constructors_by_config() -> None:

@@ -594,6 +594,11 @@ class GradientContext(Scope):
     """
 
     def __init__(self, *, checkpoint: Checkpointing | None = None) -> None:
+        if not (checkpoint is None or callable(getattr(checkpoint, "policy", None))):
+            raise ArgumentError(
+                f"GradientContext: got {a_type(checkpoint)} for checkpoint, expected a "
+                "gt.CheckpointConfig"
+            )
         self.id = self._new_id()
         self.checkpoint = checkpoint
         thread = threading.current_thread()
