@@ -65,7 +65,7 @@ class Region(KeepNothing):
             return None
         found = {record for record in stretch if record.policy is own and record.read}
         for record in stretch:
-            for source in record.sources():
+            for source in record.sources:
                 if source is not None and source[0].policy is not record.policy:
                     found.add(source[0])
         return frozenset(found)

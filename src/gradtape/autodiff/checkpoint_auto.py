@@ -25,6 +25,7 @@ from gradtape.autodiff.schedules.item import Item, last_uses
 from gradtape.autodiff.schedules.online import Online
 from gradtape.autodiff.schedules.room import minimum
 from gradtape.core.finite import is_traced
+from gradtape.core.ownership import other_references
 from gradtape.core.recomputable import Recomputable, Restored
 from gradtape.errors import BudgetError
 
@@ -58,6 +59,8 @@ class Auto(KeepNothing):
         # Dropped results that somebody else still holds, with their bytes.
         self._outside: list[tuple[weakref.ref[Any], int]] = []
         self._walking = False  # whether a backward pass has begun
+        # The records that the last one used: their results may be of no more use.
+        self._used: list[Recomputable] = []
         # Records of a trace, until a walk begins.
         self._traced: list[Recomputable] = []
 
@@ -87,11 +90,26 @@ class Auto(KeepNothing):
             return True
         if self._dead > max(_MANY_DEAD, len(self._numbered) // 2):
             self._count_anew()
+        self._drop_unread()
         outside = self._held_outside()
         what = f"{record.op.name}, while {outside / 1e6:.3g} MB of earlier results are in use,"
         self._check(_LEAST * record.size + outside, what)
         self._online.budget = max(0, self._budget - self._working - outside)
         return self._number(record)
+
+    def _drop_unread(self) -> None:
+        """Drop operands of the last op that no rule reads and nobody holds, as other tapes do.
+
+        They would only save recomputation of what was computed from them, and the next result can
+        use their memory while it is in the cache.
+        """
+        used, self._used = self._used, []
+        while used:
+            record = used.pop()
+            alone = type(record.out) is np.ndarray and other_references((record.out,)) == 0
+            if alone and not record.read:
+                for number in self._online.drop(record.place):
+                    self._drop(number)
 
     @property
     def _working(self) -> int:
@@ -107,10 +125,11 @@ class Auto(KeepNothing):
         """Give a record a number, and drop results that no longer fit; False if it is its own."""
         record.place = place = len(self._numbered)
         self._numbered.append(weakref.ref(record, self._died))
-        own = [source[0] for source in record.sources() if source and source[0].policy is self]
+        own = [source[0] for source in record.sources if source and source[0].policy is self]
         for source in own:
             if place - source.place > _FAR:
                 self._online.touch(source.place)
+        self._used = own
         dropped = self._online.add(_item(record, {each: each.place for each in own}))
         for number in dropped:
             self._drop(number)
@@ -159,7 +178,7 @@ class Auto(KeepNothing):
     # ---- backward ----------------------------------------------------------------------------
 
     def freed(self, record: Recomputable) -> None:
-        self._online.forget(record.place)
+        self._online.drop(record.place)
 
     def visited(self, record: Recomputable) -> None:
         if not self._walking:
@@ -231,7 +250,7 @@ def _most_waiting(items: Sequence[Item]) -> int:
 def _item(record: Recomputable, places: dict[Recomputable, int]) -> Item:
     """A record as the planner sees it, given the numbers of those it reads."""
     own, *reads = record.reads
-    sources = record.sources()
+    sources = record.sources
     inputs = [places[s[0]] for s in sources if s is not None and s[0] in places]
     read = [
         places[source[0]]

@@ -190,7 +190,7 @@ def _halving(stretch: Sequence[Recomputable]) -> frozenset[Recomputable]:
     place = {record: n for n, record in enumerate(stretch)}
     last = [0] * len(stretch)  # the last reader of each result
     for n, record in enumerate(stretch):
-        for source in record.sources():
+        for source in record.sources:
             if source is not None and source[0] in place:
                 last[place[source[0]]] = n
     retained: set[Recomputable] = set()

@@ -61,7 +61,7 @@ def _last_reads(records: list[Record]) -> dict[Record, list[Recomputable]]:
     for record in records:
         if isinstance(record, Recomputable):
             last[record] = record
-            last.update((source[0], record) for source in record.sources() if source is not None)
+            last.update((source[0], record) for source in record.sources if source is not None)
     found: dict[Record, list[Recomputable]] = {}
     for source, reader in last.items():
         found.setdefault(reader, []).append(source)

@@ -254,10 +254,6 @@ def record_recomputable(
         flat=_is_flat(op, parents, inputs, out),
         floor=(state.floor, state.spared),
     )
-    made.read, *reads = made.reads
-    for source, read in zip(made.sources(), reads, strict=True):
-        if source is not None and read:
-            source[0].read = True
     # Who a function is of knows its effects: what the host was asked, it is not asked again. And
     # NumPy computes large arrays itself where it is to report errors, which the walk turns off.
     must = op.effect in ("host", "hook") or (is_large(inputs) and not numpy_is_quiet())

@@ -115,9 +115,16 @@ class Recomputable(General):
         floor: Up to which level recording was off when it was made, as in the state.
         mark: A fingerprint of the result of a user's function; None for other ops.
         read: Whether a rule reads its result: its own, or one of a record that uses it.
+        reads: Flags for (result, *operands): whether a rule of its own reads each.
+        sources: For each operand, the record to find its value at, and which of its results it is;
+            None if it is held here.
+        cost: About how many operations on elements it takes to compute the result.
     """
 
-    __slots__ = ("block", "flat", "floor", "mark", "place", "policy", "read", "size")
+    __slots__ = (
+        "block", "cost", "flat", "floor", "mark", "place", "policy", "read", "reads", "size",
+        "sources",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -140,15 +147,22 @@ class Recomputable(General):
         self.flat = flat
         self.floor = floor
         self.mark: int | None = None
-        self.read = False
+        self.cost = estimated_cost(op, inputs, self._parts(avals))
+        # Found once, as policies and walks ask for them again and again.
+        self.reads = op.keeps(tuple([parent is not None for parent in parents]))
+        self.sources = tuple(
+            [
+                source_of(parent) if type(held) is Aval else None
+                for parent, held in zip(parents, inputs, strict=True)
+            ]
+        )
+        self.read = self.reads[0]
+        for source, is_read in zip(self.sources, self.reads[1:], strict=True):
+            if is_read and source is not None:
+                source[0].read = True
 
     def _parts(self, values: Any) -> tuple[Any, ...]:
         return (values,) if self.op.outputs == 1 else values
-
-    @property
-    def cost(self) -> float:
-        """About how many operations on elements it takes to compute the result."""
-        return estimated_cost(self.op, self.inputs, self._parts(self.avals))
 
     # ---- its result ------------------------------------------------------------------------
 
@@ -219,7 +233,7 @@ class Recomputable(General):
         pending = [self]
         while pending:
             record = pending.pop()
-            for source, held in zip(record.sources(), record.inputs, strict=True):
+            for source, held in zip(record.sources, record.inputs, strict=True):
                 if type(held) is np.ndarray and owner_of(held) is owner:
                     return True
                 if source is not None and record.op.aliases:
@@ -245,20 +259,9 @@ class Recomputable(General):
     def free(self) -> None:
         self.policy.freed(self)
         super().free()
+        self.sources = ()
 
     # ---- its operands ----------------------------------------------------------------------
-
-    @property
-    def reads(self) -> tuple[bool, ...]:
-        """Flags for (result, *operands): whether a rule reads each."""
-        return self.op.keeps(tuple([parent is not None for parent in self.parents]))
-
-    def sources(self) -> list[Source | None]:
-        """For each operand, the record to find its value at; None if it is held here."""
-        return [
-            source_of(parent) if type(held) is Aval else None
-            for parent, held in zip(self.parents, self.inputs, strict=True)
-        ]
 
     def pull(self, ct: Any, taker: Taker) -> None:
         restorer = taker.restorer

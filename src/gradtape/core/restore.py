@@ -67,7 +67,7 @@ class Restorer:
             self._statistics = None
         record.policy.visited(record)
         read_out, *read = record.reads
-        sources = record.sources()
+        sources = record.sources
         wanted = [source for source, reads in zip(sources, read, strict=True) if source and reads]
         if read_out:
             wanted.append((record, None))
@@ -152,7 +152,7 @@ class Restorer:
                 found.add(record)
                 pending += [
                     source[0]
-                    for source in record.sources()
+                    for source in record.sources
                     if source is not None and not self._has(source)
                 ]
         return sorted(found, key=lambda record: record.sequence)
@@ -165,7 +165,7 @@ class Restorer:
         later: _Later,
     ) -> Any:
         """The result of a record, computed again from its operands."""
-        sources = record.sources()
+        sources = record.sources
         if self._is_last_use(record, sources[0] if sources else None, uses, passing):
             (whole, _), part = sources[0], sources[1]  # type: ignore[misc]
             target = self._values[whole]
@@ -256,4 +256,4 @@ def _traced(ct: Any) -> Tensor | None:
 
 def _records(record: Recomputable) -> list[Recomputable]:
     """The records whose results a record reads when it is computed."""
-    return [source[0] for source in record.sources() if source is not None]
+    return [source[0] for source in record.sources if source is not None]

@@ -245,6 +245,17 @@ def test_sizes_that_are_no_longer_asked_for_make_room(store: Store) -> None:
         store.give(address)
 
 
+def test_sizes_that_come_in_turns_do_not_wait_side_by_side(store: Store) -> None:
+    most = 0
+    for _ in range(3):
+        for size in range(4, 13):
+            held = [store.take(size * MB) for _ in range(2)]
+            most = max(most, 2 * size * MB)
+            assert store.kept() + 2 * size * MB <= most * 9 // 8 + 16 * MB
+            for address in held:
+                store.give(address)
+
+
 def test_threads_never_share_a_block(store: Store) -> None:
     wrong: list[Any] = []
 

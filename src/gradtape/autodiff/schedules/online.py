@@ -104,14 +104,16 @@ class Online:
             dropped += self._leave(self._choice(len(self._items) - 1))
         return dropped
 
-    def forget(self, position: int) -> None:
-        """Take a result for gone: the backward run has passed it, or nobody can ask for it.
+    def drop(self, position: int) -> list[int]:
+        """Drop a result: the backward run has passed it, or nobody needs it.
 
         Args:
-            position: The position of the result; nothing happens if it was dropped.
+            position: The position of the result; nothing happens if it was dropped before.
+
+        Returns:
+            As for `add`.
         """
-        if position in self.retained:
-            self._leave(position)
+        return self._leave(position) if position in self.retained else []
 
     def touch(self, position: int) -> None:
         """Treat a result as young and dear: users hold it, or it was used again much later.

@@ -22,6 +22,10 @@ SMALL = 1 << 16
 # Results of at least this many bytes come from blocks. Smaller ones are left to `malloc`.
 FROM = 1 << 17
 
+# When a new block is mapped, others may wait as long as all together stay below the most that was
+# ever in use, an eighth of it, and this many bytes.
+_SLACK = 1 << 24
+
 _FIRST, _LAST = 16, 37  # the logarithms of the smallest and of the largest size
 _ROWS = (_LAST - _FIRST) * 8 + 1
 _PLACES = 512  # places for blocks of a size; a power of two
@@ -56,6 +60,7 @@ def source(page: int, anonymous: int, huge: int | None) -> NativeSource:
         "SMALL": SMALL,
         "FROM": FROM,
         "LARGEST": 1 << _LAST,
+        "SLACK": _SLACK,
         "SMALLEST": 1 << _FIRST,
         "ABSURD": 1 << 50,
         "FIRST": _FIRST,
@@ -85,6 +90,8 @@ _STATE = f"""
 @table = internal global ptr null, align 8
 @hand = internal global i64 0, align 8
 @kept = internal global i64 0, align 128
+@live = internal global i64 0, align 128
+@most_live = internal global i64 0, align 8
 @counts = internal global [{_ROWS} x i64] zeroinitializer, align 128
 @used = internal global [{_ROWS} x i8] zeroinitializer, align 128
 @homes = internal global [64 x [16 x ptr]] zeroinitializer, align 128
@@ -274,10 +281,21 @@ def take(bytes: i64) -> ptr:
         return fresh(bytes, NOT_KEPT)
     if monotonic.i8[used, row] == 0:
         monotonic.i8[used, row] = 1
+    bytes = bytes_of(row)
+    now = monotonic.add(live, bytes) + bytes
+    if now > monotonic.i64[most_live]:
+        monotonic.max(most_live, now)
     waiting = pop(row)
     if waiting:
         return waiting
-    return fresh(bytes_of(row), row)
+    most = monotonic.i64[most_live]
+    room = most + (most >> 3) + SLACK - now
+    # The first round may spare rows that were asked for lately.
+    for step in range(2 * ROWS):
+        if ule(monotonic.i64[kept], room):
+            break
+        make_room(row, room)
+    return fresh(bytes, row)
 
 def gt_give(data: ptr):
     if not data:
@@ -289,6 +307,7 @@ def gt_give(data: ptr):
         return
     if row != NOT_KEPT:
         bytes = bytes_of(row)
+        monotonic.sub(live, bytes)
         most = monotonic.i64[bound]
         now = monotonic.add(kept, bytes) + bytes
         if (ule(now, most) or make_room(row, most)) and push(data, row):
