@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,12 +55,15 @@ class Auto(KeepNothing):
         self._largest = 0
         self._online = Online(budget)
         self._numbered: list[weakref.ref[Recomputable]] = []
+        # How many of these have died, and the numbers of those that did since it was looked. They
+        # may die at any time, also while a number is given.
         self._dead = 0
+        self._dying: deque[int] = deque()
         # Dropped results that somebody else still holds, with their bytes.
         self._outside: list[tuple[weakref.ref[Any], int]] = []
         self._walking = False  # whether a backward pass has begun
         # Records of a trace, until a walk begins.
-        self._traced: list[Recomputable] = []
+        self._traced: list[weakref.ref[Recomputable]] = []
 
     def _fresh(self, known: dict[Any, Any]) -> Auto:
         return Auto(self._budget, self._plans)
@@ -72,24 +76,23 @@ class Auto(KeepNothing):
     def report(self) -> CheckpointReport:
         if self._walking:
             return super().report
+        self._forget_dead()
         kept, kept_bytes = len(self._online.retained), self._online.bytes
         return super().report._replace(kept=kept, kept_bytes=kept_bytes)
 
     # ---- forward -----------------------------------------------------------------------------
 
     def _decides(self, record: Recomputable, out: Any) -> bool:
-        if record.size > self._largest:
-            self._largest = record.size
-            what = f"{record.op.name}, whose result takes {record.size / 1e6:.3g} MB,"
-            self._check(_LEAST * record.size, what)
-        if any(map(is_traced, out if isinstance(out, tuple) else (out,))):
-            self._traced.append(record)
+        traced = any(map(is_traced, out if isinstance(out, tuple) else (out,)))
+        outside = 0 if traced else self._held_outside()
+        self._check(_LEAST * record.size + outside, record.op.name, outside)
+        self._largest = max(self._largest, record.size)
+        if traced:
+            self._traced.append(weakref.ref(record))
             return True
+        self._forget_dead()
         if self._dead > max(_MANY_DEAD, len(self._numbered) // 2):
             self._count_anew()
-        outside = self._held_outside()
-        what = f"{record.op.name}, while {outside / 1e6:.3g} MB of earlier results are in use,"
-        self._check(_LEAST * record.size + outside, what)
         self._online.budget = max(0, self._budget - self._working - outside)
         return self._number(record)
 
@@ -106,8 +109,12 @@ class Auto(KeepNothing):
     def _number(self, record: Recomputable) -> bool:
         """Give a record a number, and drop results that no longer fit; False if it is its own."""
         record.place = place = len(self._numbered)
-        self._numbered.append(weakref.ref(record, self._died))
-        own = [source[0] for source in record.sources() if source and source[0].policy is self]
+        # It holds neither the record nor the policy.
+        gone = self._dying
+        self._numbered.append(weakref.ref(record, lambda _: gone.append(place)))
+        sources = [source[0] for source in record.sources() if source]
+        # What had to be kept, or was freed, has no number.
+        own = [source for source in sources if source.policy is self and source.place >= 0]
         for source in own:
             if place - source.place > _FAR:
                 self._online.touch(source.place)
@@ -131,56 +138,70 @@ class Auto(KeepNothing):
         else:
             record.drop()
 
-    def _died(self, _reference: object) -> None:
-        self._dead += 1
+    def _forget_dead(self) -> None:
+        """Count what records held that have died as free."""
+        while self._dying:
+            self._online.forget(self._dying.popleft())
+            self._dead += 1
 
     def _count_anew(self) -> None:
         """Number the records that are alive, so that others are forgotten."""
         alive = [record for ref in self._numbered if (record := ref()) is not None]
         self._online = Online(self._online.budget)
-        self._numbered, self._dead = [], 0
+        self._numbered, self._dying, self._dead = [], deque(), 0
         for record in alive:
-            there = record.is_there(None)
-            if not self._number(record) or not there:
-                record.drop()
+            if record.place >= 0:  # it was not freed
+                there = record.is_there(None)
+                self._number(record)
+                if not there:
+                    self._online.forget(record.place)
 
-    def _check(self, needed: int, what: str) -> None:
+    def _check(self, needed: int, what: str, outside: int = 0) -> None:
         """Raise if more is needed than there may be.
 
         Raises:
             BudgetError: It is.
         """
         if needed > self._budget:
+            held = f", {outside / 1e6:.3g} MB of it for earlier results in use" if outside else ""
             raise BudgetError(
                 f"memory_budget_mb={self._budget / 1e6:g} cannot be met: {what} needs at least "
-                f"{needed / 1e6:.3g} MB; give it that, or make arrays smaller"
+                f"{needed / 1e6:.3g} MB{held}; give it that, or make arrays smaller"
             )
 
     # ---- backward ----------------------------------------------------------------------------
 
     def freed(self, record: Recomputable) -> None:
         self._online.forget(record.place)
+        record.place = -1
 
     def visited(self, record: Recomputable) -> None:
         if not self._walking:
             report, self._walking = self.report, True
             self._kept, self._kept_bytes = report.kept, report.kept_bytes
-        if self._traced:
-            records, self._traced = self._traced, []
-            items = _items(records)
-            waiting, least = _most_waiting(items), minimum(items)
-            self._check(least + waiting + _LEAST * self._largest, "the traced function")
-            room = max(least, self._budget - waiting - self._working)
-            plan = _THOROUGH.retained(items, room)
-            names = [each.op.name for each in records]
-            self._plans[:] = ["\n".join(describe(items, plan, names, room=room))]
-            for place, each in enumerate(records):
-                if place not in plan:
-                    each.drop()
+        # Only what can still be walked has to be planned.
+        records = [traced for ref in self._traced if (traced := ref()) is not None]
+        if records:
+            self._plan_trace(records)
+        self._traced = []
+
+    def _plan_trace(self, records: Sequence[Recomputable]) -> None:
+        """Let the records of a trace drop what its plan does not keep."""
+        items = _items(records)
+        waiting, least = _most_waiting(items), minimum(items)
+        self._check(least + waiting + _LEAST * self._largest, "the traced function")
+        room = max(least, self._budget - waiting - self._working)
+        plan = _THOROUGH.retained(items, room)
+        names = [each.op.name for each in records]
+        self._plans[:] = ["\n".join(describe(items, plan, names, room=room))]
+        for place, each in enumerate(records):
+            if place not in plan:
+                each.drop()
 
     def _retained(
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
+        self._forget_dead()
         items = _items(stretch)
         other = restored.cotangents() + self._held_outside() + self._online.bytes + restored.held
         room, least = self._budget - other - self._working, minimum(items)
