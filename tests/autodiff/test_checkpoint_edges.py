@@ -1,4 +1,4 @@
-"""Checkpointing where records die, are released or refused."""
+"""Checkpointing where records die, are released or refused, and where tapes nest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.recomputable import Recomputable
-from gradtape.errors import BudgetError
+from gradtape.errors import BudgetError, TapeError
 
 S = gt.CheckpointStrategy
+FULL = gt.CheckpointConfig(strategy=S.Full)
+BLOCK = gt.CheckpointConfig(strategy=S.Block, checkpoint_every_n=2)
 
 
 def auto(megabytes: float) -> gt.CheckpointConfig:
@@ -92,6 +94,25 @@ def test_a_refused_result_is_refused_again_with_the_same_words() -> None:
     assert "sin needs at least 3.2 MB" in messages[0]
 
 
+def test_a_function_that_changes_its_mind_is_found_out_when_it_is_dropped_later() -> None:
+    calls = 0
+
+    @gt.custom_vjp
+    def moody(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return np.sin(x) + calls
+
+    moody.defvjp(lambda ct, out, x: (ct * np.cos(x),))
+    tape = gt.GradientTape(checkpoint=auto(0.02))
+    x = tape.watch(np.linspace(0.0, 1.0, 100))
+    h = x
+    for _ in range(60):
+        h = moody(h)
+    with pytest.raises(TapeError, match="moody: gave another result when it was computed again"):
+        tape.gradient(gt.sum(h), x)
+
+
 def test_a_trace_that_nobody_differentiates_is_not_kept() -> None:
     seen: list[weakref.ref[Any]] = []
 
@@ -112,3 +133,42 @@ def test_a_trace_that_nobody_differentiates_is_not_kept() -> None:
     gc.collect()
     assert seen
     assert all(record() is None for record in seen)
+
+
+# ---- nested tapes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("config", [FULL, BLOCK, auto(0.001)], ids=["full", "block", "auto"])
+def test_outer_tapes_differentiate_by_what_an_inner_one_dropped(
+    config: gt.CheckpointConfig,
+) -> None:
+    """What is computed again is the value that the outer tape knows, not another one."""
+
+    def second(checkpoint: gt.CheckpointConfig | None) -> list[Any]:
+        outer, inner = gt.GradientTape(persistent=True), gt.GradientTape(checkpoint=checkpoint)
+        x = outer.watch(np.linspace(0.1, 0.9, 8))
+        y = inner.watch(x)
+        h = gt.sin(y)
+        low, high = gt.split(gt.exp(h), 2)
+        out = gt.sum(h**3) + gt.sum(low**2 * high)
+        slope = gt.sum(inner.gradient(out, y))
+        return [np.asarray(outer.gradient(slope, each)) for each in (x, h, low)]
+
+    for found, expected in zip(second(config), second(None), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_three_tapes_inside_of_each_other() -> None:
+    def third(checkpoint: gt.CheckpointConfig | None) -> Any:
+        first, second = gt.GradientTape(persistent=True), gt.GradientTape(persistent=True)
+        inner = gt.GradientTape(checkpoint=checkpoint)
+        x = first.watch(np.linspace(0.1, 0.9, 5))
+        y = second.watch(x)
+        z = inner.watch(y)
+        h = gt.sin(z)
+        slope = gt.sum(inner.gradient(gt.sum(h**4), z))
+        curve = gt.sum(second.gradient(slope, h))
+        return np.asarray(first.gradient(curve, h))
+
+    np.testing.assert_allclose(third(FULL), third(None), rtol=1e-13)
+    assert np.all(third(None) != 0.0)
