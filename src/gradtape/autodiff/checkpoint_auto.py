@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.autodiff.checkpoint_items import item_of, items_of
 from gradtape.autodiff.checkpoint_strategies import CheckpointReport, KeepNothing
 from gradtape.autodiff.schedules.auto import Auto as Planner
 from gradtape.autodiff.schedules.describe import describe
@@ -118,7 +119,7 @@ class Auto(KeepNothing):
         for source in own:
             if place - source.place > _FAR:
                 self._online.touch(source.place)
-        dropped = self._online.add(_item(record, {each: each.place for each in own}))
+        dropped = self._online.add(item_of(record, {each: each.place for each in own}))
         for number in dropped:
             self._drop(number)
         return place not in dropped
@@ -187,7 +188,7 @@ class Auto(KeepNothing):
 
     def _plan_trace(self, records: Sequence[Recomputable]) -> None:
         """Let the records of a trace drop what its plan does not keep."""
-        items = _items(records)
+        items = items_of(records)
         waiting, least = _most_waiting(items), minimum(items)
         self._check(least + waiting + _LEAST * self._largest, "the traced function")
         room = max(least, self._budget - waiting - self._working)
@@ -202,7 +203,7 @@ class Auto(KeepNothing):
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         self._forget_dead()
-        items = _items(stretch)
+        items = items_of(stretch)
         other = restored.cotangents() + self._held_outside() + self._online.bytes + restored.held
         room, least = self._budget - other - self._working, minimum(items)
         if least > room:
@@ -223,18 +224,6 @@ class Auto(KeepNothing):
         return self._online.bytes < before
 
 
-def _items(records: Sequence[Recomputable]) -> list[Item]:
-    """Records as the planner sees them."""
-    places = {record: place for place, record in enumerate(records)}
-    items = [_item(record, places) for record in records]
-    read = {place for item in items for place in item.reads}
-    # What only records outside of the list read counts as read by its own.
-    return [
-        item._replace(reads=(*item.reads, place)) if record.read and place not in read else item
-        for place, (record, item) in enumerate(zip(records, items, strict=True))
-    ]
-
-
 def _most_waiting(items: Sequence[Item]) -> int:
     """The most bytes of cotangents that wait at a time, besides those of one op.
 
@@ -247,18 +236,3 @@ def _most_waiting(items: Sequence[Item]) -> int:
             change[place + 1] += item.bytes
             change[last[place]] -= item.bytes
     return max(itertools.accumulate(change), default=0)
-
-
-def _item(record: Recomputable, places: dict[Recomputable, int]) -> Item:
-    """A record as the planner sees it, given the numbers of those it reads."""
-    own, *reads = record.reads
-    sources = record.sources()
-    inputs = [places[s[0]] for s in sources if s is not None and s[0] in places]
-    read = [
-        places[source[0]]
-        for source, is_read in zip(sources, reads, strict=True)
-        if source is not None and is_read and source[0] in places
-    ]
-    if own:
-        read.append(places.get(record, record.place))
-    return Item(record.cost, record.size, tuple(inputs), tuple(read), free=record.op.aliases)
