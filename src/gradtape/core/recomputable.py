@@ -177,13 +177,13 @@ class Recomputable(General):
     def drop(self) -> None:
         """Let go of the result, which can be computed again."""
         if self.is_there(None):
-            self.note(self.result(None))
+            self.note(self.out)
         self.out = self.avals
 
     def note(self, out: Any) -> None:
         """Note what has to be known of a result that is not kept, when it is computed again."""
         if self.op.kind == "custom":
-            self.mark = fingerprint(out)
+            self.mark = fingerprint(tuple(map(_read, out)))
         self.below = [_nodes(part) for part in self._parts(out)]
 
     def result(self, index: int | None) -> Any:
