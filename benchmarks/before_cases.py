@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from benchmarks import compiled_cases, compiled_gradtape, op_cases, op_worker, programs
+from benchmarks import (
+    before_steps,
+    compiled_cases,
+    compiled_gradtape,
+    op_cases,
+    op_worker,
+    programs,
+)
 from benchmarks.compiled_program import Program
 
 
@@ -55,6 +62,7 @@ STATEMENTS = (
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
     **{text: functools.partial(_statement, text) for text in STATEMENTS},
+    **before_steps.PROGRAMS,
     **{f"gradient: {case.name}": functools.partial(_gradient, case) for case in programs.cases()},
     **{
         f"compiled: {case.name}": functools.partial(_compiled, case)

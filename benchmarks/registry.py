@@ -14,6 +14,7 @@ from benchmarks import (
     graphs,
     imports,
     indexed_loop,
+    memory,
     op_table,
     single_ops,
     transform,
@@ -45,4 +46,5 @@ BENCHMARKS: dict[str, Benchmark] = {
     "compile-growth": compile_growth.run,
     "control-flow": control_flow.run,
     "graphs": graphs.run,
+    "memory": memory.run,
 }

@@ -95,7 +95,7 @@ def line(row: Row) -> str:
 def quantity(value: float, unit: str) -> str:
     """Write a time or a number of bytes in a unit that suits it, a count with its unit."""
     if unit == "bytes":
-        return f"{value / 1e3:,.1f} kB"
+        return f"{value / 1e3:,.1f} kB" if value < 1e7 else f"{value / 1e6:,.1f} MB"
     if unit != "s":
         return f"{value:,.0f} {unit}"
     return duration(value)

@@ -20,7 +20,6 @@ import numpy as np
 
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.cost import estimated_cost
-from gradtape.core.kernels import LARGE
 from gradtape.core.level import Node, Segment
 from gradtape.core.nested import wrap
 from gradtape.core.offload import Offloaded, Store, owner_of
@@ -265,8 +264,7 @@ class Recomputable(General):
         return parts[0] if self.op.outputs == 1 else parts
 
     def keeps_large(self) -> bool:
-        # Its own result may be restored for it, or an operand of about that size.
-        return self.size >= 4 * LARGE
+        return True  # room for what is restored next
 
     def free(self) -> None:
         self.policy.freed(self)
