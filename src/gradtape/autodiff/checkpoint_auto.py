@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gradtape.autodiff.checkpoint_items import item_of, items_of
 from gradtape.autodiff.checkpoint_strategies import CheckpointReport, KeepNothing
 from gradtape.autodiff.schedules.auto import Auto as Planner
 from gradtape.autodiff.schedules.describe import describe
@@ -55,14 +57,17 @@ class Auto(KeepNothing):
         self._largest = 0
         self._online = Online(budget)
         self._numbered: list[weakref.ref[Recomputable]] = []
+        # How many of these have died, and the numbers of those that did since it was looked. They
+        # may die at any time, also while a number is given.
         self._dead = 0
+        self._dying: deque[int] = deque()
         # Dropped results that somebody else still holds, with their bytes.
         self._outside: list[tuple[weakref.ref[Any], int]] = []
         self._walking = False  # whether a backward pass has begun
-        # The records that the last one used: their results may be of no more use.
-        self._used: list[Recomputable] = []
+        # The numbers of the records that the last one used: their results may be of no more use.
+        self._used: list[int] = []
         # Records of a trace, until a walk begins.
-        self._traced: list[Recomputable] = []
+        self._traced: list[weakref.ref[Recomputable]] = []
 
     def _fresh(self, known: dict[Any, Any]) -> Auto:
         return Auto(self._budget, self._plans)
@@ -75,25 +80,24 @@ class Auto(KeepNothing):
     def report(self) -> CheckpointReport:
         if self._walking:
             return super().report
+        self._forget_dead()
         kept, kept_bytes = len(self._online.retained), self._online.bytes
         return super().report._replace(kept=kept, kept_bytes=kept_bytes)
 
     # ---- forward -----------------------------------------------------------------------------
 
     def _decides(self, record: Recomputable, out: Any) -> bool:
-        if record.size > self._largest:
-            self._largest = record.size
-            what = f"{record.op.name}, whose result takes {record.size / 1e6:.3g} MB,"
-            self._check(_LEAST * record.size, what)
-        if any(map(is_traced, out if isinstance(out, tuple) else (out,))):
-            self._traced.append(record)
+        traced = any(map(is_traced, out if isinstance(out, tuple) else (out,)))
+        outside = 0 if traced else self._held_outside()
+        self._check(_LEAST * record.size + outside, record.op.name, outside)
+        self._largest = max(self._largest, record.size)
+        if traced:
+            self._traced.append(weakref.ref(record))
             return True
+        self._forget_dead()
         if self._dead > max(_MANY_DEAD, len(self._numbered) // 2):
             self._count_anew()
         self._drop_unread()
-        outside = self._held_outside()
-        what = f"{record.op.name}, while {outside / 1e6:.3g} MB of earlier results are in use,"
-        self._check(_LEAST * record.size + outside, what)
         self._online.budget = max(0, self._budget - self._working - outside)
         return self._number(record)
 
@@ -104,11 +108,12 @@ class Auto(KeepNothing):
         use their memory while it is in the cache.
         """
         used, self._used = self._used, []
-        while used:
-            record = used.pop()
-            alone = type(record.out) is np.ndarray and other_references((record.out,)) == 0
-            if alone and not record.read:
-                for number in self._online.drop(record.place):
+        for place in used:
+            record = self._numbered[place]()
+            if record is None or record.read or type(record.out) is not np.ndarray:
+                continue
+            if other_references((record.out,)) == 0:
+                for number in self._online.drop(place):
                     self._drop(number)
 
     @property
@@ -124,13 +129,17 @@ class Auto(KeepNothing):
     def _number(self, record: Recomputable) -> bool:
         """Give a record a number, and drop results that no longer fit; False if it is its own."""
         record.place = place = len(self._numbered)
-        self._numbered.append(weakref.ref(record, self._died))
-        own = [source[0] for source in record.sources if source and source[0].policy is self]
+        # It holds neither the record nor the policy.
+        gone = self._dying
+        self._numbered.append(weakref.ref(record, lambda _: gone.append(place)))
+        sources = [source[0] for source in record.sources if source]
+        # What had to be kept, or was freed, has no number.
+        own = [source for source in sources if source.policy is self and source.place >= 0]
         for source in own:
             if place - source.place > _FAR:
                 self._online.touch(source.place)
-        self._used = own
-        dropped = self._online.add(_item(record, {each: each.place for each in own}))
+        self._used = [source.place for source in own]
+        dropped = self._online.add(item_of(record, {each: each.place for each in own}))
         for number in dropped:
             self._drop(number)
         return place not in dropped
@@ -150,57 +159,71 @@ class Auto(KeepNothing):
         else:
             record.drop()
 
-    def _died(self, _reference: object) -> None:
-        self._dead += 1
+    def _forget_dead(self) -> None:
+        """Count what records held that have died as free."""
+        while self._dying:
+            self._online.drop(self._dying.popleft())
+            self._dead += 1
 
     def _count_anew(self) -> None:
         """Number the records that are alive, so that others are forgotten."""
         alive = [record for ref in self._numbered if (record := ref()) is not None]
         self._online = Online(self._online.budget)
-        self._numbered, self._dead = [], 0
+        self._numbered, self._dying, self._dead, self._used = [], deque(), 0, []
         for record in alive:
-            there = record.is_there(None)
-            if not self._number(record) or not there:
-                record.drop()
+            if record.place >= 0:  # it was not freed
+                there = record.is_there(None)
+                self._number(record)
+                if not there:
+                    self._online.drop(record.place)
 
-    def _check(self, needed: int, what: str) -> None:
+    def _check(self, needed: int, what: str, outside: int = 0) -> None:
         """Raise if more is needed than there may be.
 
         Raises:
             BudgetError: It is.
         """
         if needed > self._budget:
+            held = f", {outside / 1e6:.3g} MB of it for earlier results in use" if outside else ""
             raise BudgetError(
                 f"memory_budget_mb={self._budget / 1e6:g} cannot be met: {what} needs at least "
-                f"{needed / 1e6:.3g} MB; give it that, or make arrays smaller"
+                f"{needed / 1e6:.3g} MB{held}; give it that, or make arrays smaller"
             )
 
     # ---- backward ----------------------------------------------------------------------------
 
     def freed(self, record: Recomputable) -> None:
         self._online.drop(record.place)
+        record.place = -1
 
     def visited(self, record: Recomputable) -> None:
         if not self._walking:
             report, self._walking = self.report, True
             self._kept, self._kept_bytes = report.kept, report.kept_bytes
-        if self._traced:
-            records, self._traced = self._traced, []
-            items = _items(records)
-            waiting, least = _most_waiting(items), minimum(items)
-            self._check(least + waiting + _LEAST * self._largest, "the traced function")
-            room = max(least, self._budget - waiting - self._working)
-            plan = _THOROUGH.retained(items, room)
-            names = [each.op.name for each in records]
-            self._plans[:] = ["\n".join(describe(items, plan, names, room=room))]
-            for place, each in enumerate(records):
-                if place not in plan:
-                    each.drop()
+        # Only what can still be walked has to be planned.
+        records = [traced for ref in self._traced if (traced := ref()) is not None]
+        if records:
+            self._plan_trace(records)
+        self._traced = []
+
+    def _plan_trace(self, records: Sequence[Recomputable]) -> None:
+        """Let the records of a trace drop what its plan does not keep."""
+        items = items_of(records)
+        waiting, least = _most_waiting(items), minimum(items)
+        self._check(least + waiting + _LEAST * self._largest, "the traced function")
+        room = max(least, self._budget - waiting - self._working)
+        plan = _THOROUGH.retained(items, room)
+        names = [each.op.name for each in records]
+        self._plans[:] = ["\n".join(describe(items, plan, names, room=room))]
+        for place, each in enumerate(records):
+            if place not in plan:
+                each.drop()
 
     def _retained(
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
-        items = _items(stretch)
+        self._forget_dead()
+        items = items_of(stretch)
         other = restored.cotangents() + self._held_outside() + self._online.bytes + restored.held
         room, least = self._budget - other - self._working, minimum(items)
         if least > room:
@@ -221,18 +244,6 @@ class Auto(KeepNothing):
         return self._online.bytes < before
 
 
-def _items(records: Sequence[Recomputable]) -> list[Item]:
-    """Records as the planner sees them."""
-    places = {record: place for place, record in enumerate(records)}
-    items = [_item(record, places) for record in records]
-    read = {place for item in items for place in item.reads}
-    # What only records outside of the list read counts as read by its own.
-    return [
-        item._replace(reads=(*item.reads, place)) if record.read and place not in read else item
-        for place, (record, item) in enumerate(zip(records, items, strict=True))
-    ]
-
-
 def _most_waiting(items: Sequence[Item]) -> int:
     """The most bytes of cotangents that wait at a time, besides those of one op.
 
@@ -245,18 +256,3 @@ def _most_waiting(items: Sequence[Item]) -> int:
             change[place + 1] += item.bytes
             change[last[place]] -= item.bytes
     return max(itertools.accumulate(change), default=0)
-
-
-def _item(record: Recomputable, places: dict[Recomputable, int]) -> Item:
-    """A record as the planner sees it, given the numbers of those it reads."""
-    own, *reads = record.reads
-    sources = record.sources
-    inputs = [places[s[0]] for s in sources if s is not None and s[0] in places]
-    read = [
-        places[source[0]]
-        for source, is_read in zip(sources, reads, strict=True)
-        if source is not None and is_read and source[0] in places
-    ]
-    if own:
-        read.append(places.get(record, record.place))
-    return Item(record.cost, record.size, tuple(inputs), tuple(read), free=record.op.aliases)

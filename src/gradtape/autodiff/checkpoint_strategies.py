@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from gradtape.autodiff.checkpoint_items import items_of
+from gradtape.autodiff.schedules.fixed import Bisection
 from gradtape.core.offload import Store
 from gradtape.core.recomputable import Recomputable, Restored
 
@@ -182,20 +184,5 @@ class Full(KeepNothing):
     def _retained(
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
-        return _halving(stretch)
-
-
-def _halving(stretch: Sequence[Recomputable]) -> frozenset[Recomputable]:
-    """What the second half of a stretch reads of the first, of that half likewise, and so on."""
-    place = {record: n for n, record in enumerate(stretch)}
-    last = [0] * len(stretch)  # the last reader of each result
-    for n, record in enumerate(stretch):
-        for source in record.sources:
-            if source is not None and source[0] in place:
-                last[place[source[0]]] = n
-    retained: set[Recomputable] = set()
-    cut = len(stretch) // 2
-    while cut < len(stretch) - 1:
-        retained.update(stretch[n] for n in range(cut) if last[n] >= cut)
-        cut += max(1, (len(stretch) - cut) // 2)
-    return frozenset(retained)
+        plan = Bisection().retained(items_of(stretch), room=0)
+        return frozenset([stretch[place] for place in plan])

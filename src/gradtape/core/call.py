@@ -20,7 +20,7 @@ from gradtape.core.kernels import LARGE, is_large, numpy_is_quiet
 from gradtape.core.level import LEAVES, Level, Node, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
-from gradtape.core.recomputable import Recomputable, RecordPolicy, fingerprint, source_of
+from gradtape.core.recomputable import Recomputable, RecordPolicy, source_of
 from gradtape.core.record import Constant, General, Output
 from gradtape.core.state import (
     CONTEXT_LEVEL,
@@ -259,8 +259,8 @@ def record_recomputable(
     must = op.effect in ("host", "hook") or (is_large(inputs) and not numpy_is_quiet())
     if must or policy.keeps(made, out):
         made.keep(out)
-    elif op.kind == "custom":
-        made.mark = fingerprint(out)
+    else:
+        made.note(out)
     statistics = STATISTICS.get()
     if statistics is not None:
         statistics.note(made, out)

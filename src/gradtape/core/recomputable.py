@@ -11,6 +11,7 @@ the block could not be recomputed by itself otherwise; nothing else has to be.
 from __future__ import annotations
 
 import math
+import weakref
 import zlib
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -20,9 +21,11 @@ import numpy as np
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.cost import estimated_cost
 from gradtape.core.level import Node, Segment
+from gradtape.core.nested import wrap
 from gradtape.core.offload import Offloaded, Store, owner_of
 from gradtape.core.op import Op
 from gradtape.core.record import Assigning, General, Output, Record, Taker, give_part
+from gradtape.core.tensor import Tensor
 from gradtape.errors import TapeError
 
 # Where the value of an operand is found: the record that made it, and which of its results it is.
@@ -114,6 +117,7 @@ class Recomputable(General):
         flat: Whether the bare rules hold, as for the records of the fast paths.
         floor: Up to which level recording was off when it was made, as in the state.
         mark: A fingerprint of the result of a user's function; None for other ops.
+        below: For each result, weak references to its nodes at lower levels, the highest first.
         read: Whether a rule reads its result: its own, or one of a record that uses it.
         reads: Flags for (result, *operands): whether a rule of its own reads each.
         sources: For each operand, the record to find its value at, and which of its results it is;
@@ -122,8 +126,8 @@ class Recomputable(General):
     """
 
     __slots__ = (
-        "block", "cost", "flat", "floor", "mark", "place", "policy", "read", "reads", "size",
-        "sources",
+        "below", "block", "cost", "flat", "floor", "mark", "place", "policy", "read", "reads",
+        "size", "sources",
     )  # fmt: skip
 
     def __init__(
@@ -147,6 +151,7 @@ class Recomputable(General):
         self.flat = flat
         self.floor = floor
         self.mark: int | None = None
+        self.below: list[_Nodes] = []
         self.cost = estimated_cost(op, inputs, self._parts(avals))
         # Found once, as policies and walks ask for them again and again.
         self.reads = op.keeps(tuple([parent is not None for parent in parents]))
@@ -184,7 +189,15 @@ class Recomputable(General):
 
     def drop(self) -> None:
         """Let go of the result, which can be computed again."""
+        if self.is_there(None):
+            self.note(self.out)
         self.out = self.avals
+
+    def note(self, out: Any) -> None:
+        """Note what has to be known of a result that is not kept, when it is computed again."""
+        if self.op.kind == "custom":
+            self.mark = fingerprint(tuple(map(_read, out)))
+        self.below = [_nodes(part) for part in self._parts(out)]
 
     def result(self, index: int | None) -> Any:
         """One of the results it holds, or all of them for None; an `Aval` for what is not there."""
@@ -253,6 +266,17 @@ class Recomputable(General):
                 "numbers and everything that changes as arguments, or call it outside of the tape"
             )
 
+    def linked(self, out: Any) -> Any:
+        """The result, computed again, with the nodes that it has at lower levels.
+
+        Other tapes record the replay, too. They are to differentiate by what they know already: a
+        user may ask for a derivative by it, and the replay would be another value there.
+        """
+        if not any(self.below):
+            return out
+        parts = tuple(map(_linked, self._parts(out), self.below))
+        return parts[0] if self.op.outputs == 1 else parts
+
     def keeps_large(self) -> bool:
         return True  # room for what is restored next
 
@@ -305,6 +329,27 @@ def source_of(node: Node | None) -> Source | None:
     if isinstance(node, Output) and isinstance(node.parent, Recomputable):
         return node.parent, node.index
     return None
+
+
+_Nodes = tuple[weakref.ref[Node] | None, ...]
+
+
+def _nodes(value: Any) -> _Nodes:
+    """The nodes of a value, level by level; None for levels that are not of reverse mode."""
+    found: list[weakref.ref[Node] | None] = []
+    while isinstance(value, Tensor) and value.record is not None:
+        reverse = isinstance(value.record.segment, Segment)
+        found.append(weakref.ref(value.record) if reverse else None)
+        value = value.value
+    return tuple(found)
+
+
+def _linked(value: Any, nodes: _Nodes) -> Any:
+    """A value with nodes in place of its own, as far as they are alive."""
+    if not nodes or not isinstance(value, Tensor):
+        return value
+    known = None if nodes[0] is None else nodes[0]()
+    return wrap(_linked(value.value, nodes[1:]), value.record if known is None else known)
 
 
 def _read(value: Any) -> Any:

@@ -183,7 +183,7 @@ class Restorer:
             again = functools.partial(run_inside, recording_from(record.floor), again)
         out = again()
         record.check(out)
-        out = record.policy.labelled(out)
+        out = record.policy.labelled(record.linked(out))
         later.add(out)
         return out
 
