@@ -26,6 +26,9 @@ CONFIGS = {
     "selective": gt.CheckpointConfig(strategy=S.Selective, checkpoint_every_n=4),
     "nothing is expensive": gt.CheckpointConfig(strategy=S.Selective, min_compute_cost=1e12),
     "auto": gt.CheckpointConfig(strategy=S.Auto, memory_budget_mb=0.0025),
+    "auto, selective": gt.CheckpointConfig(
+        strategy=S.Selective, checkpoint_every_n=2, min_compute_cost=30, memory_budget_mb=0.004
+    ),
     "none": gt.CheckpointConfig(),
 }
 each_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -165,7 +168,7 @@ def test_no_bit_changes(program: Callable[[Any], Any], config: gt.CheckpointConf
 def test_no_bit_of_large_arrays_changes(program: Callable[[Any], Any], name: str) -> None:
     x = np.linspace(0.1, 1.1, 6 << 13).reshape(6, -1)
     config = CONFIGS[name]
-    if name == "auto":
+    if name.startswith("auto"):
         config = gt.CheckpointConfig(strategy=S.Auto, memory_budget_mb=24.0)
     np.testing.assert_array_equal(gradient(program, x, config), gradient(program, x, None))
 
@@ -431,6 +434,8 @@ def test_the_host_is_asked_once() -> None:
         ({"strategy": S.Auto, "memory_budget_mb": float("nan")}, "got nan for memory_budget_mb"),
         ({"strategy": S.Auto}, "Auto needs memory_budget_mb"),
         ({"strategy": S.Full, "memory_budget_mb": 5}, "Full takes no memory_budget_mb"),
+        ({"strategy": S.Block, "min_compute_cost": 5}, "Block takes no min_compute_cost"),
+        ({"checkpoint_every_n": 5}, "strategy None takes no checkpoint_every_n"),
     ],
 )
 def test_bad_configs(options: dict[str, Any], match: str) -> None:

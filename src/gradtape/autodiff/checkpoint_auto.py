@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.autodiff.checkpoint_items import item_of, items_of
-from gradtape.autodiff.checkpoint_strategies import CheckpointReport, KeepNothing
+from gradtape.autodiff.checkpoint_strategies import CheckpointReport, Expensive, KeepNothing
 from gradtape.autodiff.schedules.auto import Auto as Planner
 from gradtape.autodiff.schedules.describe import describe
 from gradtape.autodiff.schedules.item import Item, last_uses
@@ -47,12 +47,16 @@ class Auto(KeepNothing):
 
     Args:
         budget: The bytes for kept and restored results and for cotangents.
+        expensive: Which results may be kept in eager code; all of them if not given.
         plans: Where to put a description of each plan that is made for a trace.
     """
 
-    def __init__(self, budget: int, plans: list[str] | None = None) -> None:
+    def __init__(
+        self, budget: int, expensive: Expensive | None = None, plans: list[str] | None = None
+    ) -> None:
         super().__init__()
         self._budget = budget
+        self._expensive = Expensive() if expensive is None else expensive
         self._plans: list[str] = [] if plans is None else plans
         self._largest = 0
         self._online = Online(budget)
@@ -70,7 +74,7 @@ class Auto(KeepNothing):
         self._traced: list[weakref.ref[Recomputable]] = []
 
     def _fresh(self, known: dict[Any, Any]) -> Auto:
-        return Auto(self._budget, self._plans)
+        return Auto(self._budget, self._expensive.again(), self._plans)
 
     @property
     def plan(self) -> str:
@@ -99,7 +103,12 @@ class Auto(KeepNothing):
             self._count_anew()
         self._drop_unread()
         self._online.budget = max(0, self._budget - self._working - outside)
-        return self._number(record)
+        if not self._number(record):
+            return False
+        if record.size and not self._expensive(record):
+            self._online.drop(record.place)
+            return False
+        return True
 
     def _drop_unread(self) -> None:
         """Drop operands of the last op that no rule reads and nobody holds, as other tapes do.

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 
 from gradtape.autodiff.checkpoint_auto import Auto
-from gradtape.autodiff.checkpoint_strategies import Blocks, Full, KeepNothing, Selective
+from gradtape.autodiff.checkpoint_strategies import Blocks, Expensive, Full, KeepNothing, Selective
 from gradtape.core.offload import Store
 from gradtape.errors import ArgumentError, a_type
 
@@ -45,18 +45,20 @@ class CheckpointConfig:
     Args:
         strategy: A member of `gt.CheckpointStrategy`; None to keep everything that rules read.
         checkpoint_every_n: With `Block`, the number of records in a block; if not given, blocks
-            grow by one record each, so that n records make about √(2n) blocks. With `Selective`,
-            the result of every n-th expensive op is kept; of each one if not given.
-        min_compute_cost: From how many operations on elements an op is expensive.
-        memory_budget_mb: With `Auto`, the megabytes (of 10⁶ bytes) that kept results, recomputed
-            ones and cotangents may take together.
+            grow by one record each, so that n records make about √(2n) blocks. With `Selective`
+            and `Auto`, only the result of every n-th expensive op is kept; of each one if not
+            given.
+        min_compute_cost: With `Selective` and `Auto`, from how many operations on elements an op is
+            expensive.
+        memory_budget_mb: With `Auto`, and optionally `Selective`, the megabytes (of 10⁶ bytes) that
+            kept results, recomputed ones and cotangents may take together.
         offload: Whether results that are kept go to disk, if they have a megabyte or more: True for
             a file in the system's folder for temporary files, or the path of another folder. The
             file has no name, and vanishes with the tape or the process, also after a crash.
 
     Raises:
-        ArgumentError: The strategy is none, a number is negative or missing, or `offload` is no
-            folder.
+        ArgumentError: The strategy is none, a number is negative or missing, an option is not for
+            the strategy, or `offload` is no folder.
 
     >>> config = gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Block, checkpoint_every_n=10)
     >>> tape = gt.GradientTape(checkpoint=config)
@@ -89,13 +91,20 @@ class CheckpointConfig:
         _check_amount("min_compute_cost", self.min_compute_cost, "a number of operations")
         if self.memory_budget_mb is not None:
             _check_amount("memory_budget_mb", self.memory_budget_mb, "megabytes")
-        budgeted = self.strategy is CheckpointStrategy.Auto
-        if budgeted != (self.memory_budget_mb is not None):
-            need = "needs memory_budget_mb" if budgeted else "takes no memory_budget_mb"
-            raise ArgumentError(
-                f"CheckpointConfig: {self.strategy} {need}; a budget is for "
-                "gt.CheckpointStrategy.Auto"
-            )
+        elif self.strategy is CheckpointStrategy.Auto:
+            raise ArgumentError("CheckpointConfig: CheckpointStrategy.Auto needs memory_budget_mb")
+        given = {
+            "checkpoint_every_n": n is not None,
+            "min_compute_cost": self.min_compute_cost != 0,
+            "memory_budget_mb": self.memory_budget_mb is not None,
+        }
+        for name, is_given in given.items():
+            if is_given and self.strategy not in _FOR[name]:
+                others = " or ".join(f"gt.{each}" for each in _FOR[name])
+                raise ArgumentError(
+                    f"CheckpointConfig: strategy {self.strategy} takes no {name}, which is for "
+                    f"{others}"
+                )
         _check_offload(self.offload, self.strategy)
 
     def policy(self) -> KeepNothing | None:
@@ -110,15 +119,23 @@ class CheckpointConfig:
         match self.strategy:
             case None:
                 return None
-            case CheckpointStrategy.Selective:
-                return Selective(self.min_compute_cost, self.checkpoint_every_n or 1)
             case CheckpointStrategy.Block:
                 return Blocks(self.checkpoint_every_n)
             case CheckpointStrategy.Full:
                 return Full()
-            case CheckpointStrategy.Auto:
-                assert self.memory_budget_mb is not None  # checked above
-                return Auto(int(self.memory_budget_mb * 1e6))
+        expensive = Expensive(self.min_compute_cost, self.checkpoint_every_n or 1)
+        if self.memory_budget_mb is None:
+            return Selective(expensive)
+        return Auto(int(self.memory_budget_mb * 1e6), expensive)
+
+
+_SOME = (CheckpointStrategy.Selective, CheckpointStrategy.Auto)
+# The strategies that an option is for.
+_FOR = {
+    "checkpoint_every_n": (CheckpointStrategy.Block, *_SOME),
+    "min_compute_cost": _SOME,
+    "memory_budget_mb": _SOME,
+}
 
 
 def _check_offload(folder: object, strategy: CheckpointStrategy | None) -> None:

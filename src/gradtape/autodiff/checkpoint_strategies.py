@@ -142,21 +142,40 @@ class KeepNothing:
         return None
 
 
-class Selective(KeepNothing):
-    """Keeps every n-th result that takes long to compute."""
+class Expensive:
+    """Chooses results that take long to compute, every n-th of them.
 
-    def __init__(self, least_cost: float, every: int) -> None:
-        super().__init__()
+    Args:
+        least_cost: From how many operations on elements on.
+        every: Of how many such results one is chosen.
+    """
+
+    def __init__(self, least_cost: float = 0, every: int = 1) -> None:
         self._least_cost, self._every, self._seen = least_cost, every, 0
 
-    def _fresh(self, known: dict[Any, Any]) -> Selective:
-        return Selective(self._least_cost, self._every)
+    def again(self) -> Expensive:
+        """One that begins to count anew."""
+        return Expensive(self._least_cost, self._every)
 
-    def _decides(self, record: Recomputable, out: Any) -> bool:
+    def __call__(self, record: Recomputable) -> bool:
         if record.op.aliases or record.cost < self._least_cost:
             return False
         self._seen += 1
         return self._seen % self._every == 0
+
+
+class Selective(KeepNothing):
+    """Keeps expensive results."""
+
+    def __init__(self, expensive: Expensive) -> None:
+        super().__init__()
+        self._expensive = expensive
+
+    def _fresh(self, known: dict[Any, Any]) -> Selective:
+        return Selective(self._expensive.again())
+
+    def _decides(self, record: Recomputable, out: Any) -> bool:
+        return self._expensive(record)
 
 
 class Blocks(KeepNothing):

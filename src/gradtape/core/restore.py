@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.aval import Aval
 from gradtape.core.call import call_rewritten
 from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.finite import is_traced
@@ -72,16 +73,25 @@ class Restorer:
         if read_out:
             wanted.append((record, None))
         self._wanted = {source[0] for source in wanted}
-        # A policy short of room may let go what was there before.
-        while missing := [source[0] for source in wanted if not self._has(source)]:
-            self._replay(missing, _traced(ct))
+        found = self._find(wanted, _traced(ct))
         inputs = tuple(
             [
-                self._value(source) if source is not None and reads else held
+                found[source] if source is not None and reads else held
                 for source, reads, held in zip(sources, read, record.inputs, strict=True)
             ]
         )
-        return inputs, self._value((record, None)) if read_out else record.avals
+        return inputs, found[record, None] if read_out else record.avals
+
+    def _find(self, wanted: Sequence[Source], after: Tensor | None) -> dict[Source, Any]:
+        """Values that are there, or are computed again."""
+        while True:
+            # A policy short of room may let go what was there before, also for a walk in another
+            # thread. So values are looked at once they are held here.
+            found = {source: self._value(source) for source in wanted}
+            missing = [source[0] for source, value in found.items() if not _is_there(value)]
+            if not missing:
+                return found
+            self._replay(missing, after)
 
     def passed(self, record: Recomputable) -> None:
         """The walk has visited a record: nothing that is left to visit reads its result."""
@@ -171,8 +181,9 @@ class Restorer:
             target = self._values[whole]
             target[record.params["index"]] = record.inputs[1] if part is None else self._value(part)
             return target
+        found = self._find([source for source in sources if source is not None], later.after)
         operands = [
-            later(held if source is None else self._value(source))
+            later(held if source is None else found[source])
             for source, held in zip(sources, record.inputs, strict=True)
         ]
         state = current()
@@ -224,24 +235,29 @@ class _Later:
     """Makes the operands of a replay in a trace wait for a value; leaves others as they are."""
 
     def __init__(self, after: Tensor | None) -> None:
-        self._after = after
+        self.after = after
         # By identity, with the values, which must live as long: results of the replay as they are.
         self._known: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, value: Any) -> Any:
-        if self._after is None or not is_traced(value):
+        if self.after is None or not is_traced(value):
             return value
         known = self._known.get(id(value))
         if known is None:
-            waiting = call_rewritten(AGAIN, (value, self._after), {})
+            waiting = call_rewritten(AGAIN, (value, self.after), {})
             known = self._known[id(value)] = value, waiting
         return known[1]
 
     def add(self, out: Any) -> None:
         """Note results of the replay, which wait already."""
-        if self._after is not None:
+        if self.after is not None:
             for value in out if isinstance(out, tuple) else (out,):
                 self._known[id(value)] = value, value
+
+
+def _is_there(value: Any) -> bool:
+    """Whether a result, or each of several, is a value and not an `Aval`."""
+    return not any(isinstance(part, Aval) for part in (value if type(value) is tuple else (value,)))
 
 
 def _traced(ct: Any) -> Tensor | None:

@@ -146,7 +146,7 @@ class GradientMemoryProfiler:
             journal.iteration += 1
         self._names.add(unnumbered(name))
         current, peak, _ = self._meter.figures()
-        held = {place: tally.held for place, tally in journal.tallies.items() if tally.held}
+        held = {place: tally.held for place, tally in list(journal.tallies.items()) if tally.held}
         self._checkpoints.append(
             MemoryCheckpoint(name, journal.clock(), current, peak, waiting_bytes(), held)
         )

@@ -137,7 +137,7 @@ class Journal:
         figures = self.meter.lap()
         if figures.peak > self._peak:
             self._peak = figures.peak
-            held = {place: tally.held for place, tally in self.tallies.items() if tally.held}
+            held = {place: tally.held for place, tally in list(self.tallies.items()) if tally.held}
             if step is not None:
                 own = max(0, figures.peak - step.before.current)
                 held[step.place] = held.get(step.place, 0) + own

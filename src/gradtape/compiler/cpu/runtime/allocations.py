@@ -172,7 +172,12 @@ _counters = _Counters()
 @once
 def _source() -> _Source:
     native = _Native()
-    return _Traced(native) if native.handler is None or not _counts(native) else native
+    counts = native.handler is not None and any(_counts(native) for _ in range(_TRIES))
+    return native if counts else _Traced(native)
+
+
+# Another thread may make an array while it is tried.
+_TRIES = 3
 
 
 def _counts(native: _Native) -> bool:
