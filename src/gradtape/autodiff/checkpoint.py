@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
 from gradtape.autodiff.checkpoint_policies import Keeps
 from gradtape.autodiff.checkpoint_strategies import KeepNothing
+from gradtape.core.portable import Portable, bound
 from gradtape.core.recomputable import Recomputable, Restored
 from gradtape.core.state import current, keeping, run_inside
 from gradtape.core.tensor import Tensor
@@ -69,7 +71,8 @@ def checkpoint(
     """Make a function keep less for the backward pass, which computes the rest again.
 
     Its arguments and results are kept where the backward pass needs them. Random numbers that it
-    draws are kept, and the function is not called again, so side effects happen once.
+    draws are kept, and the function is not called again, so side effects happen once. NumPy arrays
+    that it reads must not be written to before the backward pass (`gt.detect_writes` finds that).
 
     Args:
         function: The function. In a program of `gt.run` it may be a lazy tensor instead, which is
@@ -105,7 +108,7 @@ def checkpoint(
     return Checkpointed(function, policy)
 
 
-class Checkpointed:
+class Checkpointed(Portable):
     """A function that keeps less for the backward pass; made by `gt.checkpoint`.
 
     >>> sine = gt.checkpoint(gt.sin)
@@ -118,7 +121,9 @@ class Checkpointed:
     def __init__(
         self, function: Callable[..., Any], policy: CheckpointConfig | Keeps | None
     ) -> None:
-        functools.update_wrapper(self, function)
+        # Attributes set on a function are the user's; those of an object belong to the object.
+        updated = ("__dict__",) if isinstance(function, types.FunctionType) else ()
+        functools.update_wrapper(self, function, updated=updated)
         self._function, self._policy = function, policy
         self._last: KeepNothing | None = None
 
@@ -132,7 +137,10 @@ class Checkpointed:
         return run_inside(keeping(policy), functools.partial(self._function, *args, **kwargs))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return bound(self, self._function, instance)
+
+    def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return functools.partial(checkpoint, policy=self._policy), (self._function,)
 
     @property
     def plan(self) -> str:

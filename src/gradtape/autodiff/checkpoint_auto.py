@@ -79,9 +79,9 @@ class Auto(KeepNothing):
 
     def _decides(self, record: Recomputable, out: Any) -> bool:
         if record.size > self._largest:
-            self._largest = record.size
             what = f"{record.op.name}, whose result takes {record.size / 1e6:.3g} MB,"
             self._check(_LEAST * record.size, what)
+            self._largest = record.size
         if any(map(is_traced, out if isinstance(out, tuple) else (out,))):
             self._traced.append(record)
             return True
