@@ -14,7 +14,7 @@ import pytest
 import gradtape as gt
 from gradtape.core.recomputable import Recomputable
 from gradtape.core.restore import Restorer
-from gradtape.errors import ArgumentError, TapeError
+from gradtape.errors import ArgumentError, BudgetError, TapeError
 
 S = gt.CheckpointStrategy
 CONFIGS = {
@@ -242,6 +242,48 @@ def test_threads_walk_a_checkpointed_tape_at_once() -> None:
     assert len(found) == 4
     for each in found:
         np.testing.assert_array_equal(each, expected)
+
+
+@each_config
+def test_what_no_rule_reads_does_not_decide_where_infinity_meets_zero(
+    config: gt.CheckpointConfig,
+) -> None:
+    def program(x: Any) -> Any:
+        return gt.sum(gt.sqrt(x * 0.0) * x)
+
+    np.testing.assert_array_equal(gradient(program, SMALL, config), np.zeros(6))
+    np.testing.assert_array_equal(gt.jit(gt.grad(gt.checkpoint(program)))(SMALL), np.zeros(6))
+
+
+def test_an_op_that_is_refused_does_not_count() -> None:
+    budget = gt.CheckpointConfig(strategy=S.Auto, memory_budget_mb=0.0004)
+    kept = []
+    for refused in (False, True):
+        tape = gt.GradientTape(checkpoint=budget)
+        x = y = tape.watch(SMALL)
+        if refused:
+            with pytest.raises(BudgetError):
+                gt.outer(x, x)
+        for _ in range(6):
+            y = gt.tanh(y) * y
+        tape.gradient(gt.sum(y), x)
+        kept.append(tape.checkpoint_report.kept_bytes)
+    assert kept[0] == kept[1] > 0
+
+
+def test_results_without_elements_take_nothing_of_a_budget() -> None:
+    def program(x: Any) -> Any:
+        total = gt.sum(x)
+        for n in range(1, 12):
+            x = gt.tanh(x) * x
+            total = total + gt.sum(gt.exp(x[:0])) + gt.sum(gt.sin(x[:n]) * x[:n])
+        return total
+
+    for megabytes in (0.0004, 0.0006, 0.001):
+        budget = gt.CheckpointConfig(strategy=S.Auto, memory_budget_mb=megabytes)
+        np.testing.assert_array_equal(
+            gradient(program, SMALL, budget), gradient(program, SMALL, None)
+        )
 
 
 def test_where_infinity_meets_zero() -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.aval import aval_of
 from gradtape.core.call import call_rewritten
 from gradtape.core.finite import is_traced
 from gradtape.core.lowering import Relabel
@@ -70,9 +71,10 @@ class Restorer:
         # A policy short of room may let go what was there before.
         while missing := [source[0] for source in wanted if not self._has(source)]:
             self._replay(missing, _traced(ct))
+        # What no rule reads must not be seen: where 0 meets infinity, all that is there counts.
         inputs = tuple(
             [
-                self._value(source) if source is not None and reads else held
+                aval_of(held) if not reads else held if source is None else self._value(source)
                 for source, reads, held in zip(sources, read, record.inputs, strict=True)
             ]
         )
