@@ -271,21 +271,6 @@ def test_an_op_that_is_refused_does_not_count() -> None:
     assert kept[0] == kept[1] > 0
 
 
-def test_results_without_elements_take_nothing_of_a_budget() -> None:
-    def program(x: Any) -> Any:
-        total = gt.sum(x)
-        for n in range(1, 12):
-            x = gt.tanh(x) * x
-            total = total + gt.sum(gt.exp(x[:0])) + gt.sum(gt.sin(x[:n]) * x[:n])
-        return total
-
-    for megabytes in (0.0004, 0.0006, 0.001):
-        budget = gt.CheckpointConfig(strategy=S.Auto, memory_budget_mb=megabytes)
-        np.testing.assert_array_equal(
-            gradient(program, SMALL, budget), gradient(program, SMALL, None)
-        )
-
-
 def test_where_infinity_meets_zero() -> None:
     """A walk that has to be done again carefully restores values again."""
     x = np.array([0.0, 1e4, 4.0])

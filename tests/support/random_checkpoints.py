@@ -41,7 +41,7 @@ def clipped(x: Any) -> Any:
 
 @clipped.defvjp
 def _clipped_vjp(ct: Any, out: Any, x: Any) -> Any:
-    return (ct * 0.5 + out,)
+    return (ct * (0.5 + out * out),)
 
 
 @gt.custom_vjp
@@ -115,7 +115,8 @@ SEVERAL = (
     "{n}, {m} = compiled({x}, {y})", "{n}, {m} = scanned({x}, {y})", "{n} = looped({x})",
     "{n}, {m} = np.modf({x} * 3.0)", "{n}, {m} = np.linalg.qr({x}.T)", "{n} = clipped({x})",
     "{n}, {m} = gt.topk({x}, 2)[0], {x}[0]", "{n}, *{m}_ = gt.unstack({x})\n{m} = {m}_[-1]",
-    "{n}, {m} = np.linalg.eigh({x} @ {x}.T)", "{n}, {m} = np.frexp({x})[0], {x} * 2.0",
+    "{n}, {m} = np.linalg.eigh({x} @ {x}.T + np.diag([1.0, 2.0, 4.0]))",
+    "{n}, {m} = np.frexp({x})[0], {x} * 2.0",
 )  # fmt: skip
 VIEWS = (
     "{n} = {x}[1:]", "{n} = {x}[..., ::-1]", "{n} = {x}.T", "{n} = {x}[{i}]", "{n} = {x}[..., {j}]",
