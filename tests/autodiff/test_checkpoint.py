@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape import config as settings
 from gradtape.core import offload
 from gradtape.core.recomputable import Recomputable
 from gradtape.core.restore import Restorer
-from gradtape.errors import ArgumentError, TapeError
+from gradtape.errors import ArgumentError, BudgetError, TapeError
 
 S = gt.CheckpointStrategy
 CONFIGS = {
@@ -261,6 +262,33 @@ def test_threads_walk_a_checkpointed_tape_at_once() -> None:
     assert len(found) == 4
     for each in found:
         np.testing.assert_array_equal(each, expected)
+
+
+@each_config
+def test_what_no_rule_reads_does_not_decide_where_infinity_meets_zero(
+    config: gt.CheckpointConfig,
+) -> None:
+    def program(x: Any) -> Any:
+        return gt.sum(gt.sqrt(x * 0.0) * x)
+
+    np.testing.assert_array_equal(gradient(program, SMALL, config), np.zeros(6))
+    np.testing.assert_array_equal(gt.jit(gt.grad(gt.checkpoint(program)))(SMALL), np.zeros(6))
+
+
+def test_an_op_that_is_refused_does_not_count() -> None:
+    budget = gt.CheckpointConfig(strategy=S.Auto, memory_budget_mb=0.0005)
+    kept = []
+    for refused in (False, True):
+        tape = gt.GradientTape(checkpoint=budget)
+        x = y = tape.watch(SMALL)
+        if refused:
+            with pytest.raises(BudgetError):
+                gt.outer(x, x)
+        for _ in range(6):
+            y = gt.tanh(y) * y
+        tape.gradient(gt.sum(y), x)
+        kept.append(tape.checkpoint_report.kept_bytes)
+    assert kept[0] == kept[1] > 0
 
 
 def test_where_infinity_meets_zero() -> None:
@@ -582,10 +610,15 @@ def stack_of_blocks(wrap: Callable[..., Any]) -> Callable[[Any], Any]:
     return function
 
 
+native = pytest.mark.skipif(
+    not settings.uses("products") or not settings.uses("loops"),
+    reason="there is no native code to plan",
+)
 PLAIN = stack_of_blocks(lambda function: function)
 CHECKPOINTED = stack_of_blocks(gt.checkpoint)
 
 
+@native
 def test_compiled_gradients_compute_again_what_checkpointed_functions_drop() -> None:
     plain, checkpointed = gt.jit(gt.grad(PLAIN)), gt.jit(gt.grad(CHECKPOINTED))
     np.testing.assert_allclose(checkpointed(MATRIX), plain(MATRIX), rtol=1e-10, atol=1e-13)
@@ -612,6 +645,7 @@ def test_compiled_functions_keep_only_what_leaves_checkpointed_ones() -> None:
     )
 
 
+@native
 def test_checkpointed_steps_of_loops() -> None:
     def looped(wrap: Callable[..., Any]) -> Callable[[Any], Any]:
         def step(x: Any, _: Any) -> Any:

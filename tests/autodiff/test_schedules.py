@@ -477,6 +477,15 @@ def test_online_drops_a_result_that_is_larger_than_the_budget():
     assert policy.bytes == 0
 
 
+def test_online_has_nothing_to_gain_from_results_without_bytes():
+    policy = Online(5)
+    assert policy.add(Item(1.0, 2, (), ())) == []
+    policy.budget = 1  # somebody else needs the rest
+    assert policy.add(Item(2.0, 0, (0,), (0, 1))) == [0]
+    assert policy.add(Item(2.0, 2, (0,), (0, 2))) == [2]
+    assert policy.bytes == 0
+
+
 def test_online_refuses_a_negative_budget():
     with pytest.raises(ArgumentError, match="a budget of -1 bytes, expected 0 or more"):
         Online(-1)

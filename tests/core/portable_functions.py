@@ -40,6 +40,15 @@ other_clipped = gt.custom_vjp(np.abs)
 other_clipped.defvjp(straight_through)
 
 
+@gt.checkpoint
+def checkpointed(x):
+    return np.tanh(x) * 2.0
+
+
+checkpointed_loss = gt.checkpoint(loss, policy=gt.keep_ops("sin"))
+checkpointed_sine = gt.checkpoint(np.sin, policy=gt.keep_up_to(100))
+
+
 @gt.no_grad()
 def silent(x):
     return x * 2.0
@@ -60,6 +69,10 @@ class Model:
         return self.factor * x
 
     other = gt.jit(plain)
+
+    @gt.checkpoint
+    def checkpointed(self, x):
+        return self.factor * x
 
     @gt.custom_vjp
     def custom(self, x):

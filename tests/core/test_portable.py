@@ -20,6 +20,8 @@ NAMED = {
     "method": there.Model.step,
     "custom method": there.Model.custom,
     "scope": there.silent,
+    "checkpointed": there.checkpointed,
+    "checkpointed method": there.Model.checkpointed,
 }
 MADE = {
     "compiled": there.renamed,
@@ -28,6 +30,9 @@ MADE = {
     "vmap of hessian": gt.vmap(there.curvature),
     **{f"jacobian {n}": function for n, function in enumerate(there.jacobians)},
     "custom": there.other_clipped,
+    "checkpointed": there.checkpointed_loss,
+    "checkpointed function of NumPy": there.checkpointed_sine,
+    "grad of a checkpointed function": gt.grad(there.checkpointed_loss),
     "batch of grad": gt.vmap(gt.grad(there.decorated)),
 }
 protocols = pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))

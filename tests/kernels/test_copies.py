@@ -11,6 +11,7 @@ import gradtape as gt
 from gradtape import config
 from gradtape.core.copies import by_rows, copied
 from gradtape.core.kernels import LARGE
+from gradtape.errors import ShapeError
 
 SIZE = LARGE + 777
 
@@ -53,6 +54,19 @@ def test_joined(axis: int, dtype: Any) -> None:
         np.testing.assert_array_equal(out, expected)
     np.testing.assert_array_equal(gt.stack([x, x + 1], axis), np.stack([x, x + 1], axis))
     np.testing.assert_array_equal(gt.roll(x, 7, axis), np.roll(x, 7, axis))
+
+
+def test_large_arrays_whose_shapes_differ_are_not_joined() -> None:
+    row, large = np.ones(4001), np.ones((9, 4001))
+    for function, arrays in (
+        (gt.stack, [row, large, row]),
+        (gt.stack, [large[:, 1:], large]),
+        (gt.concatenate, [large[:1, :1], large]),
+        (gt.concatenate, [large, large[:1, :1]]),
+        (gt.concatenate, [large[:, 1:], large]),
+    ):
+        with pytest.raises(ShapeError):
+            function(arrays)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -21,6 +22,7 @@ from gradtape.core.call import call
 from gradtape.core.lowering import Relabel
 from gradtape.core.nested import unshell
 from gradtape.core.op import EVERY, Facts, Op, infer_like
+from gradtape.core.portable import Portable, bound
 from gradtape.core.recomputable import Recomputable, Restored
 from gradtape.core.state import current, keeping, run_inside
 from gradtape.core.tensor import Tensor
@@ -85,7 +87,8 @@ def checkpoint(function: Any, /, *, policy: CheckpointConfig | Keeps | None = No
     """Make a function keep less for the backward pass, which computes the rest again.
 
     Its arguments and results are kept where the backward pass needs them. Random numbers that it
-    draws are kept, and the function is not called again, so side effects happen once.
+    draws are kept, and the function is not called again, so side effects happen once. NumPy arrays
+    that it reads must not be written to before the backward pass (`gt.detect_writes` finds that).
 
     Args:
         function: The function. In a program of `gt.run` it may be a lazy tensor instead: gradients
@@ -128,7 +131,7 @@ def checkpoint(function: Any, /, *, policy: CheckpointConfig | Keeps | None = No
     return Checkpointed(function, policy)
 
 
-class Checkpointed:
+class Checkpointed(Portable):
     """A function that keeps less for the backward pass; made by `gt.checkpoint`.
 
     >>> sine = gt.checkpoint(gt.sin)
@@ -141,7 +144,9 @@ class Checkpointed:
     def __init__(
         self, function: Callable[..., Any], policy: CheckpointConfig | Keeps | None
     ) -> None:
-        functools.update_wrapper(self, function)
+        # Attributes set on a function are the user's; those of an object belong to the object.
+        updated = ("__dict__",) if isinstance(function, types.FunctionType) else ()
+        functools.update_wrapper(self, function, updated=updated)
         self._function, self._policy = function, policy
         self._last: KeepNothing | None = None
 
@@ -155,7 +160,10 @@ class Checkpointed:
         return run_inside(keeping(policy), functools.partial(self._function, *args, **kwargs))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return bound(self, self._function, instance)
+
+    def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return functools.partial(checkpoint, policy=self._policy), (self._function,)
 
     @property
     def plan(self) -> str:

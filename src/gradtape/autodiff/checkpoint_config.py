@@ -40,7 +40,8 @@ class CheckpointConfig:
     """Which results a tape keeps for the backward pass; the others are computed again.
 
     Gradients are the same, bit for bit. Nothing has to be wrapped in functions, and functions that
-    were recorded are not called again: their ops are.
+    were recorded are not called again: their ops are. So NumPy arrays that were used must not be
+    written to before the backward pass, which may read any of them (`gt.detect_writes` finds that).
 
     Args:
         strategy: A member of `gt.CheckpointStrategy`; None to keep everything that rules read.

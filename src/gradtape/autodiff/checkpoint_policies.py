@@ -6,6 +6,7 @@ to keep the result. Write your own, or take one of these.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -29,8 +30,7 @@ def keep_ops(*names: str) -> Keeps:
     >>> gt.keep_ops("matmul", "conv2d")("matmul", None)
     True
     """
-    chosen = _names("keep_ops", names)
-    return lambda name, _result: name in chosen
+    return functools.partial(_is_among, _names("keep_ops", names))
 
 
 def drop_ops(*names: str) -> Keeps:
@@ -45,8 +45,7 @@ def drop_ops(*names: str) -> Keeps:
     >>> gt.drop_ops("gelu", "softmax")("gelu", None)
     False
     """
-    chosen = _names("drop_ops", names)
-    return lambda name, _result: name not in chosen
+    return functools.partial(_is_not_among, _names("drop_ops", names))
 
 
 def keep_up_to(nbytes: int) -> Keeps:
@@ -64,7 +63,22 @@ def keep_up_to(nbytes: int) -> Keeps:
     """
     if isinstance(nbytes, bool) or not isinstance(nbytes, int | float) or not nbytes >= 0:
         raise ArgumentError(f"keep_up_to: got {nbytes!r}, expected a number of bytes, 0 or more")
-    return lambda _name, result: _size(result) <= nbytes
+    return functools.partial(_is_up_to, nbytes)
+
+
+# Policies are pickled together with checkpointed functions, so they are made of these.
+
+
+def _is_among(chosen: frozenset[str], name: str, _result: Any) -> bool:
+    return name in chosen
+
+
+def _is_not_among(chosen: frozenset[str], name: str, _result: Any) -> bool:
+    return name not in chosen
+
+
+def _is_up_to(nbytes: float, _name: str, result: Any) -> bool:
+    return _size(result) <= nbytes
 
 
 def _names(function: str, names: tuple[str, ...]) -> frozenset[str]:

@@ -44,7 +44,8 @@ def add_to_zeros(zeros: Any, index: Any, part: Any) -> None:
 
 def joined(xp: Any, arrays: Sequence[Any], axis: int) -> Any:
     """Arrays one after the other along an axis, as `concatenate` of their module."""
-    if xp is not np or not is_large(arrays):
+    others = {(*x.shape[:axis], *x.shape[axis + 1 :]) for x in arrays}
+    if xp is not np or not is_large(arrays) or len(others) > 1:  # NumPy refuses shapes that differ
         return xp.concatenate(arrays, axis=axis)
     sizes = [x.shape[axis] for x in arrays]
     shape = list(arrays[0].shape)

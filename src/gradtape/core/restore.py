@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
+from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call_rewritten
 from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.finite import is_traced
@@ -74,9 +74,10 @@ class Restorer:
             wanted.append((record, None))
         self._wanted = {source[0] for source in wanted}
         found = self._find(wanted, _traced(ct))
+        # What no rule reads must not be seen: where 0 meets infinity, all that is there counts.
         inputs = tuple(
             [
-                found[source] if source is not None and reads else held
+                aval_of(held) if not reads else held if source is None else found[source]
                 for source, reads, held in zip(sources, read, record.inputs, strict=True)
             ]
         )

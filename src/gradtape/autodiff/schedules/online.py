@@ -165,7 +165,11 @@ class Online:
         while True:
             position = self._next()
             if position is None:
-                waiting = sorted(p for p in self._passed if p in self.retained and p != newest)
+                waiting = sorted(
+                    p
+                    for p in self._passed
+                    if p in self.retained and p != newest and self._items[p].bytes
+                )
                 if not waiting:
                     return newest if unread is None else unread
                 self._passed = [newest]
