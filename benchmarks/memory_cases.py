@@ -12,23 +12,24 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """`h = tanh(1.001·h + 0.0001)` again and again, in float64.
+    """`h = sin(h)`, or `h = tanh(1.001·h + 0.0001)`, again and again, in float64.
 
-    A layer has three ops, of which only `tanh` keeps something: its result. So a plain run holds
-    one array per layer. The factor is such that gradients neither vanish nor explode.
+    A plain run holds one array per layer either way. The second kind has three ops to compute
+    again, and its forward pass takes most of the time. Its factor is such that gradients neither
+    vanish nor explode.
     """
 
     layers: int = 1_000
     elements: int = 1_000_000
+    three_ops: bool = False
 
     def arrays(self) -> Arrays:
         """Make the argument."""
         return {"x": np.linspace(-1.0, 1.0, self.elements)}
 
     def __str__(self) -> str:
-        return (
-            f"{self.layers:,} layers `h = tanh(1.001*h + 0.0001)`, {8e-6 * self.elements:g} MB each"
-        )
+        layer = "tanh(1.001*h + 0.0001)" if self.three_ops else "sin(h)"
+        return f"{self.layers:,} layers `h = {layer}`, {8e-6 * self.elements:g} MB each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ class Cases:
     """All programs in one size."""
 
     chain: Chain = field(default_factory=Chain)
+    long_chain: Chain = field(default_factory=lambda: Chain(three_ops=True))
     stack: Stack = field(default_factory=Stack)
     mlp: Perceptron = field(default_factory=Perceptron)
     conv: Convolutions = field(default_factory=Convolutions)
@@ -149,6 +151,7 @@ class Cases:
             return cls()
         return cls(
             Chain(layers=100, elements=125_000),
+            Chain(layers=100, elements=125_000, three_ops=True),
             Stack(layers=4, batch=2, length=128, width=128),
             Perceptron(batch=256, widths=(784, 512, 512, 10)),
             Convolutions(batch=8, size=32),
