@@ -139,10 +139,13 @@ def pull(
         ]
         return given, False
     careful = careful or large
-    given = [
-        rule(ct, out, *inputs, **params) if want else None
-        for rule, want in zip(op.careful if careful else op.vjps, wanted, strict=True)
-    ]
+    given = [None] * len(wanted)
+    # Later operands are smaller as a rule, such as weights and biases: what their rules need on the
+    # way is gone before the large cotangents are there.
+    rules = op.careful if careful else op.vjps
+    for place in reversed(range(len(wanted))):
+        if wanted[place]:
+            given[place] = rules[place](ct, out, *inputs, **params)
     return given, not careful and op.careful is not op.vjps
 
 

@@ -60,12 +60,21 @@ class Taker:
         owned: The nodes whose cotangents are arrays of the walk's own; None if that is not known.
         wanted: The nodes whose cotangents were requested, and must not be written to.
         watched: Whether modes see what rules do with raw arrays.
-        restorer: Finds the values of records that can be recomputed, see `core.restore`.
+        make_restorer: Makes what finds the values of records that can be recomputed.
     """
 
     __slots__ = (
-        "careful", "give", "give_output", "give_part", "owned", "rebuild", "restorer", "unsure",
-        "wanted", "watched",
+        "_restorer",
+        "careful",
+        "give",
+        "give_output",
+        "give_part",
+        "make_restorer",
+        "owned",
+        "rebuild",
+        "unsure",
+        "wanted",
+        "watched",
     )  # fmt: skip
 
     def __init__(
@@ -79,7 +88,7 @@ class Taker:
         careful: bool = False,
         rebuild: bool = False,
         watched: bool = False,
-        restorer: Any = None,
+        make_restorer: Callable[[], Any] | None = None,
     ) -> None:
         self.give = give
         self.give_part = give_part
@@ -89,8 +98,17 @@ class Taker:
         self.careful = careful
         self.rebuild = rebuild
         self.watched = watched
-        self.restorer = restorer
+        self.make_restorer = make_restorer
+        self._restorer: Any = None
         self.unsure = False
+
+    @property
+    def restorer(self) -> Any:
+        """Finds the values of records that can be recomputed, see `core.restore`."""
+        if self._restorer is None:  # most walks need none
+            assert self.make_restorer is not None
+            self._restorer = self.make_restorer()
+        return self._restorer
 
 
 class Record(Node):

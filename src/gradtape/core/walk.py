@@ -327,8 +327,10 @@ def _taker(
             heappush(heap, (-node.sequence, node))
         parts[index] = ct if parts[index] is None else add(parts[index], ct)
 
-    restorer = Restorer(lambda: [record.ct for _, record in heap])
-    return Taker(give, give_part, give_output, fresh, wanted, restorer=restorer)
+    def make_restorer() -> Restorer:
+        return Restorer(lambda: [record.ct for _, record in heap])
+
+    return Taker(give, give_part, give_output, fresh, wanted, make_restorer=make_restorer)
 
 
 # ---- the walk that can do everything ------------------------------------------------------------
@@ -374,7 +376,7 @@ def _walk_apart(
         careful=careful,
         rebuild=create_graph,
         watched=watched,
-        restorer=Restorer(waiting.values),
+        make_restorer=lambda: Restorer(waiting.values),
     )
     pull = _pull
     if WATCHING and STATE.get().pullers:
