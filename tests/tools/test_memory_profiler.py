@@ -295,7 +295,9 @@ def test_figures_of_ops():
     assert (tanh.calls, tanh.allocated, tanh.held) == (2, 2 * MB, 2 * MB)
     assert tanh.at_peak == 2 * MB
     backward = uses(profiler.by_op(), "tanh", "backward")
-    assert (backward.calls, backward.allocated, backward.held) == (2, 2 * MB, MB)
+    assert (backward.calls, backward.held) == (2, MB)
+    # A rule may make a small array to be told whether 0 met infinity.
+    assert backward.allocated == pytest.approx(2 * MB, abs=100)
     total = sum(use.at_peak for use in profiler.by_op())
     assert total == pytest.approx(profiler.peak_bytes(), abs=100)
     del y, z
