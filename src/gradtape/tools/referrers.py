@@ -151,14 +151,18 @@ class _Roots:
             snapshot.clear()
 
 
-def _running_frames() -> Iterator[FrameType]:
+def _running_frames() -> list[FrameType]:
     """The frames of users' functions in all threads."""
-    for innermost in sys._current_frames().values():
-        frame: FrameType | None = innermost
+    found = []
+    frame: FrameType | None
+    for frame in sys._current_frames().values():
+        # No variable is left that refers to the frame of this very function: the cycle would keep
+        # it alive, with the variables of all that have called it.
         while frame is not None:
             if not is_ours(frame.f_code.co_filename):
-                yield frame
+                found.append(frame)
             frame = frame.f_back
+    return found
 
 
 # ---- in words -----------------------------------------------------------------------------------
