@@ -576,11 +576,17 @@ def test_sequences(segments: int) -> None:
     np.testing.assert_array_equal(found, gt.grad(plain)(SMALL))
 
 
+def generator(x: Any) -> Any:
+    yield gt.sin(x)
+
+
 def test_bad_functions_policies_and_segments() -> None:
     with pytest.raises(ArgumentError, match="checkpoint: got a Tensor, expected a function"):
         gt.checkpoint(gt.ones(3))
     with pytest.raises(ArgumentError, match="got an int for policy"):
         gt.checkpoint(gt.sin, policy=3)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="whose body runs after the call has returned"):
+        gt.checkpoint(generator)
     with pytest.raises(ArgumentError, match="got 4 segments for 2 functions"):
         gt.checkpoint_sequential([gt.sin, gt.cos], 4, 1.0)
     with pytest.raises(ArgumentError, match="keep_up_to: got -1"):

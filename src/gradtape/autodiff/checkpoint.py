@@ -8,6 +8,7 @@ tensors, have side effects and take branches as it likes: the replay does what i
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import types
 from collections.abc import Callable, Sequence
@@ -121,6 +122,11 @@ def checkpoint(function: Any, /, *, policy: CheckpointConfig | Keeps | None = No
     if isinstance(function, Tensor) or not callable(function):
         raise ArgumentError(
             f"checkpoint: got {a_type(function)}, expected a function, as in gt.checkpoint(f)(x)"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise ArgumentError(
+            f"checkpoint: got {function.__name__}, whose body runs after the call has returned, "
+            "expected a function that returns its results; wrap the functions that it calls"
         )
     if not (policy is None or isinstance(policy, CheckpointConfig) or callable(policy)):
         raise ArgumentError(
