@@ -685,3 +685,40 @@ def test_derivatives_of_compiled_checkpointed_functions() -> None:
     np.testing.assert_allclose(
         gt.jit(gt.vmap(gt.grad(checkpointed)))(batch), gt.vmap(gt.grad(plain))(batch), rtol=1e-10
     )
+
+
+def test_a_decorator_with_a_policy() -> None:
+    @gt.checkpoint(policy=gt.keep_ops("exp"))
+    def layer(x: Any) -> Any:
+        return gt.sum(gt.tanh(gt.exp(x)))
+
+    np.testing.assert_array_equal(
+        gt.grad(layer)(SMALL), gt.grad(lambda x: gt.sum(gt.tanh(gt.exp(x))))(SMALL)
+    )
+
+
+def test_a_budget_that_an_error_names_suffices_for_what_it_named() -> None:
+    def refused(budget: float) -> float | None:
+        config = gt.CheckpointConfig(strategy=S.Auto, memory_budget_mb=budget)
+        try:
+            gradient(chain, np.linspace(0.0, 1.0, 12345), config)
+        except BudgetError as error:
+            return float(str(error).split("at least ")[1].split(" MB")[0])
+        return None
+
+    tried = [0.001]
+    while (least := refused(tried[-1])) is not None:
+        assert least > tried[-1]
+        tried.append(least)
+    assert len(tried) <= 4
+
+
+def test_selective_replays_long_stretches_in_parts() -> None:
+    x = np.linspace(0.0, 1.0, 1 << 16)
+    config = gt.CheckpointConfig(strategy=S.Selective, min_compute_cost=1e12)
+    peaks = []
+    for each in (None, config):
+        with gt.GradientMemoryProfiler() as profiler:
+            gradient(lambda x: gt.sum(sines(x, 100)), x, each)
+        peaks.append(profiler.peak_bytes())
+    assert peaks[1] < 0.4 * peaks[0]

@@ -518,8 +518,10 @@ def test_bad_options(options: dict[str, Any], match: str) -> None:
 def test_a_folder_is_where_the_program_was_when_the_tape_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = gt.CheckpointConfig(strategy=S.Selective, offload="not there")
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "not there").mkdir()
+    config = gt.CheckpointConfig(strategy=S.Selective, offload="not there")
+    (tmp_path / "not there").rmdir()
     tape = gt.GradientTape(checkpoint=config)
     x = tape.watch(LARGE)
     monkeypatch.chdir("/")

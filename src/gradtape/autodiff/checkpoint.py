@@ -84,7 +84,13 @@ def checkpoint(
 ) -> Checkpointed: ...
 
 
-def checkpoint(function: Any, /, *, policy: CheckpointConfig | Keeps | None = None) -> Any:
+@overload
+def checkpoint(
+    *, policy: CheckpointConfig | Keeps | None = None
+) -> Callable[[Callable[..., Any]], Checkpointed]: ...
+
+
+def checkpoint(function: Any = None, /, *, policy: CheckpointConfig | Keeps | None = None) -> Any:
     """Make a function keep less for the backward pass, which computes the rest again.
 
     Its arguments and results are kept where the backward pass needs them. Random numbers that it
@@ -92,8 +98,8 @@ def checkpoint(function: Any, /, *, policy: CheckpointConfig | Keeps | None = No
     that it reads must not be written to before the backward pass (`gt.detect_writes` finds that).
 
     Args:
-        function: The function. In a program of `gt.run` it may be a lazy tensor instead: gradients
-            of what is made of the tensor that is returned compute it again, rather than keep it.
+        function: The function. If it is left out, as in `@gt.checkpoint(policy=...)`, a decorator
+            is returned. In a program of `gt.run` it may be a lazy tensor instead: gradients of what is made of the tensor that is returned compute it again, rather than keep it.
         policy: Which results to keep all the same: what `gt.keep_ops`, `gt.drop_ops` or
             `gt.keep_up_to` returns, or a function of the name of an op and the abstract value of
             its result; or a `gt.CheckpointConfig` to apply inside of the function.
@@ -117,6 +123,8 @@ def checkpoint(function: Any, /, *, policy: CheckpointConfig | Keeps | None = No
     >>> gt.run(program)
     array([2., 2., 2.])
     """
+    if function is None:
+        return functools.partial(checkpoint, policy=policy)
     if isinstance(function, Tensor) and policy is None:
         return _marked("checkpoint", function, 0)
     if isinstance(function, Tensor) or not callable(function):

@@ -12,6 +12,7 @@ whole list is planned at once.
 from __future__ import annotations
 
 import itertools
+import math
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -196,7 +197,8 @@ class Auto(KeepNothing):
             held = f", {outside / 1e6:.3g} MB of it for earlier results in use" if outside else ""
             raise BudgetError(
                 f"memory_budget_mb={self._budget / 1e6:g} cannot be met: {what} needs at least "
-                f"{needed / 1e6:.3g} MB{held}; give it that, or make arrays smaller"
+                f"{_rounded_up(needed / 1e6):.3g} MB{held} at this point; give it more, or make "
+                "arrays smaller"
             )
 
     # ---- backward ----------------------------------------------------------------------------
@@ -251,6 +253,12 @@ class Auto(KeepNothing):
         for number in self._online.shrink():
             self._drop(number)
         return self._online.bytes < before
+
+
+def _rounded_up(number: float) -> float:
+    """The next number of three digits, so that it suffices as it is shown."""
+    unit: float = 10.0 ** (math.floor(math.log10(number)) - 2)
+    return math.ceil(number / unit) * unit
 
 
 def _most_waiting(items: Sequence[Item]) -> int:

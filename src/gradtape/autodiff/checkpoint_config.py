@@ -112,7 +112,9 @@ class CheckpointConfig:
         """The policy for the records of one tape; None to keep what rules read."""
         policy = self._policy_of_strategy()
         if policy is not None and self.offload is not False:
-            folder = None if self.offload is True else os.path.abspath(self.offload)
+            folder = (
+                None if self.offload is True else os.path.abspath(os.path.expanduser(self.offload))
+            )
             policy.store = Store(folder)
         return policy
 
@@ -145,6 +147,11 @@ def _check_offload(folder: object, strategy: CheckpointStrategy | None) -> None:
         got = repr(folder) if folder == "" else a_type(folder)
         raise ArgumentError(
             f"CheckpointConfig: got {got} for offload, expected True, False or the path of a folder"
+        )
+    if not isinstance(folder, bool) and not os.path.isdir(os.path.expanduser(folder)):
+        raise ArgumentError(
+            f"CheckpointConfig: got {os.fspath(folder)!r} for offload, where there is no folder; "
+            "make it first"
         )
     if folder is not False and strategy is None:
         raise ArgumentError(

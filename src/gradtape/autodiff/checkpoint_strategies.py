@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradtape.autodiff.checkpoint_items import items_of
-from gradtape.autodiff.schedules.fixed import Bisection
+from gradtape.autodiff.schedules.fixed import Bisection, Segments
 from gradtape.core.offload import Store
 from gradtape.core.recomputable import Recomputable, Restored
 
 # Blocks of all tapes are numbered, so that no two of them are taken for one.
 next_block = itertools.count(1).__next__
+
+
+# Stretches of so many records are replayed in parts, of which only one is there at a time.
+_LONG = 16
 
 
 class CheckpointReport(NamedTuple):
@@ -176,6 +180,16 @@ class Selective(KeepNothing):
 
     def _decides(self, record: Recomputable, out: Any) -> bool:
         return self._expensive(record)
+
+    def _retained(
+        self, stretch: Sequence[Recomputable], restored: Restored
+    ) -> frozenset[Recomputable] | None:
+        # Where no result on the way is expensive, a stretch may be as long as the tape.
+        if len(stretch) < _LONG:
+            return None
+        items = items_of(stretch)
+        plan = Segments.square_root(len(items)).retained(items, room=0)
+        return frozenset([stretch[place] for place in plan])
 
 
 class Blocks(KeepNothing):
