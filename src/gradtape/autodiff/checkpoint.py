@@ -99,7 +99,8 @@ def checkpoint(function: Any = None, /, *, policy: CheckpointConfig | Keeps | No
 
     Args:
         function: The function. If it is left out, as in `@gt.checkpoint(policy=...)`, a decorator
-            is returned. In a program of `gt.run` it may be a lazy tensor instead: gradients of what is made of the tensor that is returned compute it again, rather than keep it.
+            is returned. In a program of `gt.run` it may be a lazy tensor instead: gradients of what
+            is made of the tensor that is returned compute it again, rather than keep it.
         policy: Which results to keep all the same: what `gt.keep_ops`, `gt.drop_ops` or
             `gt.keep_up_to` returns, or a function of the name of an op and the abstract value of
             its result; or a `gt.CheckpointConfig` to apply inside of the function.
