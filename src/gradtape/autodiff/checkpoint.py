@@ -128,7 +128,12 @@ def checkpoint(function: Any = None, /, *, policy: CheckpointConfig | Keeps | No
         return functools.partial(checkpoint, policy=policy)
     if isinstance(function, Tensor) and policy is None:
         return _marked("checkpoint", function, 0)
-    if isinstance(function, Tensor) or not callable(function):
+    if isinstance(function, Tensor):
+        raise ArgumentError(
+            "checkpoint: got a policy for a tensor, expected one for a function; leave it out, as "
+            "a tensor is either computed again or not"
+        )
+    if not callable(function):
         raise ArgumentError(
             f"checkpoint: got {a_type(function)}, expected a function, as in gt.checkpoint(f)(x)"
         )
@@ -164,6 +169,9 @@ class Checkpointed(Portable):
         functools.update_wrapper(self, function, updated=updated)
         self._function, self._policy = function, policy
         self._last: KeepNothing | None = None
+
+    def __repr__(self) -> str:
+        return f"<checkpointed {getattr(self._function, '__name__', self._function)}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, and drop what its policy does not keep."""

@@ -182,8 +182,9 @@ def _long_histories(journal: Journal, current: list[Tensor]) -> list[Suspect]:
         passes = {known.passes for each in nodes if (known := journal.records.get(each))}
         if len(passes) >= _MANY_PASSES:
             inside |= nodes
+            between = max(passes) - min(passes)
             why = (
-                f"its history reaches back over {len(passes)} backward passes; update values "
+                f"its history reaches back over {between} backward passes; update values "
                 "inside of gt.no_grad(), or detach() them"
             )
             found.append(Suspect(tensor, made, why))
