@@ -5,16 +5,13 @@ held against what was saved; the memory of the gradients must not come on top of
 that of a fresh process, as in `benchmarks.loop_memory`.
 """
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import gradtape as gt
 from benchmarks.backward_peak_worker import LAYERS, SIZE, WAYS
 from benchmarks.harness import Settings
 from benchmarks.result import NotRun, Row
-from benchmarks.worker import ROOT
+from benchmarks.worker import answer_of
 from gradtape.tools.peak_memory import PEAK_RESET
 from gradtape.tools.statistics import Spread
 
@@ -51,8 +48,4 @@ def row_of(way: str, peaks: list[int]) -> Row:
 
 
 def _peak(way: str) -> int:
-    command = [sys.executable, "-m", "benchmarks.backward_peak_worker", way]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{way}: {done.stderr[-2000:]}")
-    return int(json.loads(done.stdout)["bytes"])
+    return int(answer_of("benchmarks.backward_peak_worker", way)["bytes"])

@@ -5,16 +5,13 @@ the peak of its resident memory during the call exceeds what was resident before
 memory of the states that the loop has to keep: all of them, or one of 100 and those of one stretch.
 """
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import gradtape as gt
 from benchmarks.harness import Settings
 from benchmarks.loop_memory_worker import ITERATIONS, SIZE
 from benchmarks.result import NotRun, Row
-from benchmarks.worker import ROOT
+from benchmarks.worker import answer_of
 from gradtape.tools.peak_memory import PEAK_RESET
 from gradtape.tools.statistics import Spread
 
@@ -64,8 +61,4 @@ def _obstacle() -> str:
 
 
 def _peak(save: str) -> int:
-    command = [sys.executable, "-m", "benchmarks.loop_memory_worker", save]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f'save="{save}": {done.stderr[-2000:]}')
-    return int(json.loads(done.stdout)["bytes"])
+    return int(answer_of("benchmarks.loop_memory_worker", save)["bytes"])

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from benchmarks import THREADS
 from benchmarks.harness import Settings
-from benchmarks.worker import ROOT
+from benchmarks.worker import answer_of
 
 Side = Literal["gradtape", "torch"]
 Way = tuple[str, int | None]
@@ -70,21 +66,6 @@ def seconds(side: Side, case: str, ways: Sequence[Way], settings: Settings) -> l
     request = {"do": "times", "rounds": min(settings.rounds, MOST_ROUNDS)}
     request |= {"quick": is_quick(settings), "side": side, "case": case, "ways": list(ways)}
     return [Seconds(**found) for found in _ask(request)["seconds"]]
-
-
-def answer_of(module: str, *arguments: str) -> Any:
-    """Return what a module prints last, read as JSON; it is run by a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "BENCHMARK_THREADS": str(THREADS)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{module} {' '.join(arguments)}: {done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _ask(request: dict[str, Any]) -> Any:

@@ -27,6 +27,21 @@ ROOT = Path(__file__).resolve().parent.parent
 PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 
+def answer_of(module: str, *arguments: str) -> Any:
+    """Return what a module prints last, read as JSON; it is run by a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "BENCHMARK_THREADS": str(THREADS)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{module} {' '.join(arguments)}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 class Worker:
     """A process of one side, bound to a number of cores; stopped while it has no request."""
 

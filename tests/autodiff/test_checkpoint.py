@@ -18,6 +18,7 @@ from gradtape.core import offload
 from gradtape.core.recomputable import Recomputable
 from gradtape.core.restore import Restorer
 from gradtape.errors import ArgumentError, BudgetError, TapeError
+from taped import gradient
 
 S = gt.CheckpointStrategy
 CONFIGS = {
@@ -143,14 +144,6 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 each_program = pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 SMALL = np.linspace(0.3, 1.4, 6)
-
-
-def gradient(
-    program: Callable[[Any], Any], x: Any, config: gt.CheckpointConfig | None, **options: Any
-) -> Any:
-    tape = gt.GradientTape(checkpoint=config, **options)
-    watched = tape.watch(x)
-    return np.asarray(tape.gradient(program(watched), watched))
 
 
 # ---- the same gradients -------------------------------------------------------------------------

@@ -22,6 +22,7 @@ import gradtape as gt
 from gradtape.core import offload
 from gradtape.core.offload import LEAST_BYTES, Offloaded
 from gradtape.errors import ArgumentError, OffloadError
+from taped import gradient
 
 S = gt.CheckpointStrategy
 CONFIGS = {
@@ -118,14 +119,6 @@ PROGRAMS = {
     )
 }
 each_program = pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-
-
-def gradient(
-    program: Callable[[Any], Any], x: Any, config: gt.CheckpointConfig | None, **options: Any
-) -> Any:
-    tape = gt.GradientTape(checkpoint=config, **options)
-    watched = tape.watch(x)
-    return np.asarray(tape.gradient(program(watched), watched))
 
 
 def store_of(tape: gt.GradientTape) -> offload.Store:

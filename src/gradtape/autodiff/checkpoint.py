@@ -16,7 +16,7 @@ from typing import Any, overload
 
 from gradtape.autodiff.batch import BatchLevel
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
-from gradtape.autodiff.checkpoint_policies import Keeps
+from gradtape.autodiff.checkpoint_policies import Keeps, check_bytes
 from gradtape.autodiff.checkpoint_strategies import KeepNothing
 from gradtape.core.batching import batch_in_place
 from gradtape.core.call import call
@@ -59,7 +59,7 @@ class Region(KeepNothing):
     def _decides(self, record: Recomputable, out: Any) -> bool:
         return self.chooses(record.op.name, record.avals)
 
-    def _retained(
+    def retained(
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         """What the innermost call needs, and what goes in and out of the other calls in it."""
@@ -276,10 +276,7 @@ def adaptive_checkpoint(tensor: Tensor, nbytes: int) -> Tensor:
     >>> gt.run(program)
     array([2., 2., 2.])
     """
-    if isinstance(nbytes, bool) or not isinstance(nbytes, int | float) or not nbytes >= 0:
-        raise ArgumentError(
-            f"adaptive_checkpoint: got {nbytes!r}, expected a number of bytes, 0 or more"
-        )
+    check_bytes("adaptive_checkpoint", nbytes)
     return _marked("adaptive_checkpoint", tensor, nbytes)
 
 

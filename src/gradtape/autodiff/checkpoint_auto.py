@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.autodiff.checkpoint_items import item_of, items_of
+from gradtape.autodiff.checkpoint_items import item_of, items_of, planned
 from gradtape.autodiff.checkpoint_strategies import CheckpointReport, Expensive, KeepNothing
 from gradtape.autodiff.schedules.auto import Auto as Planner
 from gradtape.autodiff.schedules.describe import describe
@@ -211,11 +211,11 @@ class Auto(KeepNothing):
         if not self._walking:
             report, self._walking = self.report, True
             self._kept, self._kept_bytes = report.kept, report.kept_bytes
-        # Only what can still be walked has to be planned.
-        records = [traced for ref in self._traced if (traced := ref()) is not None]
-        if records:
+        if self._traced:
+            # Only what can still be walked has to be planned.
+            records = [traced for ref in self._traced if (traced := ref()) is not None]
+            self._traced = []
             self._plan_trace(records)
-        self._traced = []
 
     def _plan_trace(self, records: Sequence[Recomputable]) -> None:
         """Let the records of a trace drop what its plan does not keep."""
@@ -230,7 +230,7 @@ class Auto(KeepNothing):
             if place not in plan:
                 each.drop()
 
-    def _retained(
+    def retained(
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         self._forget_dead()
@@ -243,8 +243,7 @@ class Auto(KeepNothing):
                 return None  # it is asked again, for more records
             own = max([item.bytes for item in items])
             self._check(least + other + _WORKING * own, "the backward pass")
-        plan = _QUICK.retained(items, max(least, room))
-        return frozenset([stretch[place] for place in plan])
+        return planned(_QUICK, stretch, max(least, room))
 
     def _let_go(self, needed: int) -> bool:
         """Drop kept results to get some bytes; returns whether there were any."""

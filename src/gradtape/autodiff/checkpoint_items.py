@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradtape.autodiff.schedules.item import Item
+from gradtape.autodiff.schedules.item import Item, Planner
 from gradtape.core.recomputable import Recomputable
+
+
+def planned(
+    planner: Planner, records: Sequence[Recomputable], room: int = 0
+) -> frozenset[Recomputable]:
+    """The records whose results a planner retains if they are replayed now."""
+    return frozenset([records[place] for place in planner.retained(items_of(records), room)])
 
 
 def items_of(records: Sequence[Recomputable]) -> list[Item]:

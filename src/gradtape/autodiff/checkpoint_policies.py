@@ -7,10 +7,10 @@ to keep the result. Write your own, or take one of these.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
+from gradtape.core.aval import nbytes as nbytes_of
 from gradtape.errors import ArgumentError
 
 # Whether to keep a result, given the name of the op and the `Aval` of the result, or a tuple of
@@ -61,9 +61,18 @@ def keep_up_to(nbytes: int) -> Keeps:
     >>> keeps("sum", gt.zeros(10)), keeps("exp", gt.zeros(1000))
     (True, False)
     """
-    if isinstance(nbytes, bool) or not isinstance(nbytes, int | float) or not nbytes >= 0:
-        raise ArgumentError(f"keep_up_to: got {nbytes!r}, expected a number of bytes, 0 or more")
+    check_bytes("keep_up_to", nbytes)
     return functools.partial(_is_up_to, nbytes)
+
+
+def check_bytes(function: str, number: object) -> None:
+    """Raise if something is not a number of bytes.
+
+    Raises:
+        ArgumentError: It is not.
+    """
+    if isinstance(number, bool) or not isinstance(number, int | float) or not number >= 0:
+        raise ArgumentError(f"{function}: got {number!r}, expected a number of bytes, 0 or more")
 
 
 # Policies are pickled together with checkpointed functions, so they are made of these.
@@ -77,8 +86,8 @@ def _is_not_among(chosen: frozenset[str], name: str, _result: Any) -> bool:
     return name not in chosen
 
 
-def _is_up_to(nbytes: float, _name: str, result: Any) -> bool:
-    return _size(result) <= nbytes
+def _is_up_to(most: float, _name: str, result: Any) -> bool:
+    return sum(map(nbytes_of, result if isinstance(result, tuple) else (result,))) <= most
 
 
 def _names(function: str, names: tuple[str, ...]) -> frozenset[str]:
@@ -86,8 +95,3 @@ def _names(function: str, names: tuple[str, ...]) -> frozenset[str]:
         if not isinstance(name, str):
             raise ArgumentError(f"{function}: got {name!r}, expected names of ops")
     return frozenset(names)
-
-
-def _size(result: Any) -> int:
-    parts = result if isinstance(result, tuple) else (result,)
-    return sum(math.prod(part.shape) * int(part.dtype.itemsize) for part in parts)

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gradtape.autodiff.checkpoint_items import items_of
+from gradtape.autodiff.checkpoint_items import planned
 from gradtape.autodiff.schedules.fixed import Bisection, Segments
 from gradtape.core.offload import Store
 from gradtape.core.recomputable import Recomputable, Restored
@@ -127,11 +127,6 @@ class KeepNothing:
     def visited(self, record: Recomputable) -> None:
         """Do nothing: everything was decided in the forward pass."""
 
-    def retained(
-        self, stretch: Sequence[Recomputable], restored: Restored
-    ) -> frozenset[Recomputable] | None:
-        return self._retained(stretch, restored)
-
     def replayed(self, record: Recomputable) -> None:
         self._recomputed += 1
         self._cost_again += record.cost
@@ -139,11 +134,10 @@ class KeepNothing:
     def labelled(self, out: Any) -> Any:
         return out
 
-    def _retained(
+    def retained(
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
-        """What to retain in a replay; None for all that rules read."""
-        return None
+        return None  # all that rules read
 
 
 class Expensive:
@@ -181,15 +175,13 @@ class Selective(KeepNothing):
     def _decides(self, record: Recomputable, out: Any) -> bool:
         return self._expensive(record)
 
-    def _retained(
+    def retained(
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         # Where no result on the way is expensive, a stretch may be as long as the tape.
         if len(stretch) < _LONG:
             return None
-        items = items_of(stretch)
-        plan = Segments.square_root(len(items)).retained(items, room=0)
-        return frozenset([stretch[place] for place in plan])
+        return planned(Segments.square_root(len(stretch)), stretch)
 
 
 class Blocks(KeepNothing):
@@ -214,8 +206,7 @@ class Blocks(KeepNothing):
 class Full(KeepNothing):
     """Keeps nothing, and replays by halves."""
 
-    def _retained(
+    def retained(
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
-        plan = Bisection().retained(items_of(stretch), room=0)
-        return frozenset([stretch[place] for place in plan])
+        return planned(Bisection(), stretch)

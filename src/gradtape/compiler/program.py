@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from gradtape.compiler.partition import EagerPart, NativePart, partition
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.plan import plan_of
 from gradtape.compiler.target import Code, Target
-from gradtape.core.aval import aval_of
+from gradtape.core.aval import aval_of, nbytes
 from gradtape.core.evaluate import evaluate
 from gradtape.errors import GradtapeError, ShapeError
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value, value_of
@@ -84,7 +83,7 @@ class Program:
         self._direct = None if self.native is None else self.native.code.direct
         # Eager ops that check for free memory first, and how much they need.
         needs = {
-            p.node: sum(map(_nbytes, p.node.outputs)) for p in parts if isinstance(p, EagerPart)
+            p.node: sum(map(nbytes, p.node.outputs)) for p in parts if isinstance(p, EagerPart)
         }
         self._asking = {node: need for node, need in needs.items() if free_memory.is_noticed(need)}
 
@@ -159,23 +158,18 @@ def temporary_bytes(graph: Graph) -> int:
             passed.update(value for value in part.outputs if isinstance(value, Value))
         else:
             passed.update(() if part.node.op.aliases else part.node.outputs)
-    return largest + sum(map(_nbytes, passed.difference(graph.inputs, graph.outputs)))
+    return largest + sum(map(nbytes, passed.difference(graph.inputs, graph.outputs)))
 
 
 def _check_sizes(graph: Graph) -> None:
     for node in graph.nodes:
         for value in node.outputs:
-            if _nbytes(value) > _MOST_BYTES:
+            if nbytes(value) > _MOST_BYTES:
                 at = f" at {node.line}" if node.line else ""
                 raise ShapeError(
                     f"{node.op.name}: got a result of {value.aval}{at}, expected one that fits "
                     "into memory"
                 )
-
-
-def _nbytes(value: Operand) -> int:
-    """The number of bytes of an array."""
-    return math.prod(value.shape) * value.dtype.itemsize
 
 
 def evaluated(node: Node, values: Mapping[Value, Any]) -> dict[Value, Any]:
@@ -217,5 +211,5 @@ def _prepared(array: Any, value: Value) -> Any:
     """An argument as compiled code reads it: contiguous, aligned, in the traced dtype."""
     given = np.asarray(array)
     if not (given.flags.c_contiguous and given.flags.aligned and given.dtype == value.dtype):
-        free_memory.require(_nbytes(value), "a copy of an argument")
+        free_memory.require(nbytes(value), "a copy of an argument")
     return np.require(given, value.dtype, ["C", "A"]).reshape(value.shape)

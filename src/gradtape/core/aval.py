@@ -96,6 +96,12 @@ def aval_of(value: Any) -> Aval:
     return Aval((), np.asarray(value).dtype, weak=type(value) in _WEAK)
 
 
+def nbytes(value: Any) -> int:
+    """The bytes of the elements of anything with a shape and a dtype."""
+    size: int = math.prod(value.shape)
+    return size * int(value.dtype.itemsize)
+
+
 def is_extended_float(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype is one of ml_dtypes' floats (bfloat16, float8), whose kind is 'V'."""
     return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))

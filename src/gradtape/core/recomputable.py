@@ -10,7 +10,6 @@ the block could not be recomputed by itself otherwise; nothing else has to be.
 
 from __future__ import annotations
 
-import math
 import weakref
 import zlib
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gradtape.core.aval import Aval, aval_of
+from gradtape.core.aval import Aval, aval_of, nbytes
 from gradtape.core.cost import estimated_cost
 from gradtape.core.level import Node, Segment
 from gradtape.core.nested import wrap
@@ -373,9 +372,3 @@ def fingerprint(outs: tuple[Any, ...]) -> int:
         if type(out) is np.ndarray:
             total = zlib.crc32(np.ascontiguousarray(out).view(np.uint8).data, total)
     return total
-
-
-def nbytes(value: Any) -> int:
-    """The bytes of a value, given the value or its `Aval`."""
-    size: int = math.prod(value.shape)
-    return size * int(value.dtype.itemsize)

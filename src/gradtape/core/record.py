@@ -64,17 +64,8 @@ class Taker:
     """
 
     __slots__ = (
-        "_restorer",
-        "careful",
-        "give",
-        "give_output",
-        "give_part",
-        "make_restorer",
-        "owned",
-        "rebuild",
-        "unsure",
-        "wanted",
-        "watched",
+        "_restorer", "careful", "give", "give_output", "give_part", "make_restorer", "owned",
+        "rebuild", "unsure", "wanted", "watched",
     )  # fmt: skip
 
     def __init__(

@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval, aval_of
+from gradtape.core.aval import Aval, aval_of, nbytes
 from gradtape.core.call import call_rewritten
 from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.finite import is_traced
 from gradtape.core.lowering import Relabel
 from gradtape.core.op import Facts, Op, Zero, infer_like
 from gradtape.core.ownership import other_references
-from gradtape.core.recomputable import Recomputable, RecomputableAssigning, Source, nbytes
+from gradtape.core.recomputable import Recomputable, RecomputableAssigning, Source
 from gradtape.core.state import current, recording_from, run_inside, seen_by
 from gradtape.core.tensor import Tensor
 

@@ -19,6 +19,7 @@ from gradtape.core.call import is_differentiable
 from gradtape.core.state import current
 from gradtape.graph.ir import Graph, Operand, Value, replaced
 from gradtape.graph.passes.dead import dead
+from gradtape.graph.regions import is_chosen, leaves_region
 from gradtape.graph.run import replay
 from gradtape.graph.trace import operand_of, trace
 
@@ -107,21 +108,15 @@ def dear(graph: Graph) -> list[Value]:
     found: dict[Value, None] = {}
     for node in graph.nodes:
         if node.region is not None:
-            aval = tuple([value.aval for value in node.outputs])
-            if node.region.chooses(node.op.name, aval[0] if node.op.outputs == 1 else aval):
-                found.update(dict.fromkeys(node.outputs))
-        elif node.op.kind not in ("elementwise", "linear"):
+            keeps = is_chosen(node)
+        else:
+            keeps = node.op.kind not in ("elementwise", "linear")
+        if keeps:
             found.update(dict.fromkeys(node.outputs))
         for operand in node.operands:
-            if isinstance(operand, Value) and _leaves(operand, node.region):
+            if isinstance(operand, Value) and leaves_region(operand, node):
                 found[operand] = None
     return list(found)
-
-
-def _leaves(value: Value, region: Any) -> bool:
-    """Whether a value of a checkpointed function is used in another one, or in none."""
-    own = None if value.node is None else value.node.region
-    return own is not None and (region is None or own.block != region.block)
 
 
 def pullback(

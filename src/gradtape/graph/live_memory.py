@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from gradtape.autodiff.checkpoint import MARK
-from gradtape.core.recomputable import nbytes
+from gradtape.core.aval import nbytes
 from gradtape.core.restore import AGAIN
 from gradtape.graph.ir import Graph, Operand, Rewriter, Value
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.passes.share import share
+from gradtape.graph.regions import memory_owners
 from gradtape.graph.run import last_uses
 
 
@@ -16,11 +17,7 @@ def peak_bytes(graph: Graph) -> int:
 
     Inputs do not count; a result that shares memory with an operand only makes that live longer.
     """
-    owners: dict[Operand, Operand] = {}
-    for node in graph.nodes:
-        if node.op.aliases:
-            whole = node.operands[0]
-            owners.update(dict.fromkeys(node.outputs, owners.get(whole, whole)))
+    owners = memory_owners(graph.nodes)
     # How many names each array that is there goes by.
     names: dict[Operand, int] = {}
     ending = last_uses(graph)

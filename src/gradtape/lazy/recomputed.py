@@ -13,11 +13,13 @@ from typing import Any
 
 from gradtape.autodiff.checkpoint import MARK
 from gradtape.autodiff.checkpoint_strategies import Full, KeepNothing
+from gradtape.core.aval import nbytes
 from gradtape.core.call import call, is_differentiable
-from gradtape.core.recomputable import Recomputable, Restored, nbytes
+from gradtape.core.recomputable import Recomputable, Restored
 from gradtape.core.restore import AGAIN
 from gradtape.core.tensor import Tensor
 from gradtape.graph.ir import Node, Operand, Value
+from gradtape.graph.regions import is_chosen, leaves_region, memory_owners, region_of
 
 # Stands for values that are not kept as no rule reads them.
 _UNREAD = "unread"
@@ -54,7 +56,7 @@ class Recomputing(KeepNothing):
         traced = isinstance(out, Tensor) and is_differentiable(out)
         return call(MARK, (out,), {"least": 0}) if traced else out
 
-    def _retained(
+    def retained(
         self, stretch: Sequence[Recomputable], restored: Restored
     ) -> frozenset[Recomputable] | None:
         """What rules read, of the last checkpoint in a long row; the others are replayed by halves.
@@ -118,19 +120,9 @@ def _read(recorded: Sequence[tuple[Node, tuple[bool, ...]]]) -> set[Operand]:
 
 def _crossing(recorded: Sequence[tuple[Node, tuple[bool, ...]]]) -> set[Operand]:
     """The values that leave a checkpointed function."""
-    found: set[Operand] = set()
-    for node, _ in recorded:
-        here = None if node.region is None else node.region.block
-        for operand in node.operands:
-            own = _region(operand)
-            if own is not None and own.block != here:
-                found.add(operand)
-    return found
-
-
-def _region(operand: Operand) -> Any:
-    node = operand.node if isinstance(operand, Value) else None
-    return None if node is None else node.region
+    return {
+        operand for node, _ in recorded for operand in node.operands if leaves_region(operand, node)
+    }
 
 
 def _is_noticed(node: Node) -> bool:
@@ -143,12 +135,9 @@ def _is_noticed(node: Node) -> bool:
 
 def _marked(nodes: Sequence[Node]) -> dict[Operand, Hashable]:
     """The values that are marked, or share memory with marked ones; with what they are part of."""
-    owners: dict[Operand, Operand] = {}
+    owners = memory_owners(nodes)
     marked: dict[Operand, Hashable] = {}
     for node in nodes:
-        if node.op.aliases:
-            whole = node.operands[0]
-            owners.update(dict.fromkeys(node.outputs, owners.get(whole, whole)))
         if node.op is MARK and nbytes(node.operands[0]) >= node.params["least"]:
             owner = owners[node.outputs[0]]
             if owner not in marked:
@@ -163,7 +152,7 @@ def _checkpoint_of(
     value: Operand, marked: dict[Operand, Hashable], owners: dict[Operand, Operand]
 ) -> Hashable:
     """What a marked value is part of: a checkpointed function, a replay, or itself."""
-    region = _region(value)
+    region = region_of(value)
     if region is not None:
         return region.block  # type: ignore[no-any-return]
     node = value.node if isinstance(value, Value) else None
@@ -187,7 +176,4 @@ def _part_of(
     region = node.region
     if region is None or region is inside or not crossing.isdisjoint(node.outputs):
         return None
-    avals = tuple([value.aval for value in node.outputs])
-    if region.chooses(node.op.name, avals[0] if node.op.outputs == 1 else avals):
-        return None
-    return region.block  # type: ignore[no-any-return]
+    return None if is_chosen(node) else region.block

@@ -6,14 +6,13 @@ estimate here and one of `gt.jit(f).explain()` agree but for what fusion saves.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from gradtape.compiler.classify import obstacle
 from gradtape.compiler.estimates import flops_of, in_bytes, in_flops
 from gradtape.compiler.plan import plan_of
-from gradtape.core.aval import Aval
+from gradtape.core.aval import nbytes
 from gradtape.errors import ArgumentError, GradtapeError, a_type
 from gradtape.graph.inline import expand
 from gradtape.graph.ir import Graph, Literal, Node, Value, param_key
@@ -189,8 +188,8 @@ def _of_call(node: Node, known: dict[Any, int | None]) -> OpCost:
     flops = _flops(node, known)
     read = written = 0
     if node.op.facts.layout not in ("view", "same"):
-        read = sum(_bytes(x.aval) for x in {x for x in node.operands if isinstance(x, Value)})
-        written = sum(_bytes(value.aval) for value in node.outputs)
+        read = sum(nbytes(x.aval) for x in {x for x in node.operands if isinstance(x, Value)})
+        written = sum(nbytes(value.aval) for value in node.outputs)
     return OpCost(1, flops or 0, read, written, int(flops is None))
 
 
@@ -223,10 +222,6 @@ def _planned_flops(node: Node) -> int | None:
         return sum(flops_of(step) for step in plan_of(graph).steps)
     except GradtapeError:
         return None
-
-
-def _bytes(aval: Aval) -> int:
-    return int(math.prod(aval.shape) * aval.dtype.itemsize)
 
 
 def _sum(costs: Iterable[OpCost]) -> OpCost:
