@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape import config as settings
 from gradtape.compiler.program import temporary_bytes
 from gradtape.errors import ArgumentError, ContextError
 from gradtape.graph.live_memory import peak_bytes, without_replays
@@ -129,7 +130,8 @@ def test_second_derivatives_are_the_same(network: Wrap) -> None:
 @each_shape
 def test_gradients_take_less_memory(network: Wrap, shape: Any) -> None:
     kept, less = derivative(plain, 1)[1], derivative(network, 1, shape)[1]
-    assert temporary_bytes(less) < 0.75 * temporary_bytes(kept)
+    if settings.uses("products"):  # a program of several parts holds all that goes between them
+        assert temporary_bytes(less) < 0.75 * temporary_bytes(kept)
     assert peak_bytes(less) < 0.75 * peak_bytes(kept)
 
 
@@ -138,7 +140,8 @@ def test_gradients_take_less_memory(network: Wrap, shape: Any) -> None:
 )
 def test_second_derivatives_take_less_memory(network: Wrap) -> None:
     kept, less = derivative(plain, 2)[1], derivative(network, 2)[1]
-    assert temporary_bytes(less) < 0.9 * temporary_bytes(kept)
+    if settings.uses("products"):
+        assert temporary_bytes(less) < 0.9 * temporary_bytes(kept)
     assert peak_bytes(less) < 0.9 * peak_bytes(kept)
 
 
