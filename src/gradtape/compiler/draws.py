@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.lines import warn_user
 from gradtape.core.portable import Portable
 from gradtape.core.tensor import Tensor
 from gradtape.errors import FrozenRandomWarning
-from gradtape.graph.lines import warn_user
 
 # The most objects to look at, in all and in each container: it is a search, not a proof.
 _MOST, _MOST_ITEMS = 1000, 100

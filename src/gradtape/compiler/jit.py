@@ -39,6 +39,7 @@ from gradtape.compiler.unrolled import warn_of_unrolled_loop
 from gradtape.core.aval import Aval, aval_of, is_numeric
 from gradtape.core.call import is_differentiable
 from gradtape.core.lazy import lazy
+from gradtape.core.lines import user_line
 from gradtape.core.nested import unshell
 from gradtape.core.portable import Portable
 from gradtape.core.recent import Recent
@@ -47,7 +48,6 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, UnknownSizeError, WriteError, a_type
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
-from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Trace, is_truth, trace
 from gradtape.locks import once
 

@@ -22,6 +22,7 @@ from gradtape.core.batching import batch_in_place
 from gradtape.core.call import is_differentiable
 from gradtape.core.evaluate import explain
 from gradtape.core.level import Level, Node as RecordNode
+from gradtape.core.lines import user_line
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import EVERY, Facts, Op, infer_like
@@ -46,7 +47,6 @@ from gradtape.errors import (
 from gradtape.graph.capture import Capture, DrawCapture, Guard, redrawn
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value, sources
 from gradtape.graph.layout import layout
-from gradtape.graph.lines import user_line
 from gradtape.graph.python_numbers import Truths
 from gradtape.ops.generator import Draw
 from gradtape.ops.shape import broadcast_op, transpose_op

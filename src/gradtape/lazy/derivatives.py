@@ -20,13 +20,13 @@ from gradtape.backends import is_raw
 from gradtape.core.call import is_differentiable, record
 from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.level import Leaf, Node as RecordNode, Segment
+from gradtape.core.lines import user_line
 from gradtape.core.nested import unshell
 from gradtape.core.state import current, keeping, next_level, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk
 from gradtape.errors import ArgumentError, DTypeError, UnknownSizeError, a_type
 from gradtape.graph.ir import Literal, Operand
-from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Symbol, TraceLevel, operand_of
 from gradtape.lazy.level import check_outside
 from gradtape.lazy.programs import subgraph

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
+from gradtape.core.lines import user_line
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
 from gradtape.core.state import current
@@ -23,7 +24,6 @@ from gradtape.errors import (
 )
 from gradtape.graph.capture import Capture
 from gradtape.graph.ir import Literal, Operand, Value
-from gradtape.graph.lines import user_line
 from gradtape.graph.trace import Symbol, TraceLevel, operand_of
 from gradtape.lazy.deferred import (
     DeferredCall,

@@ -17,11 +17,11 @@ import numpy as np
 
 from gradtape.compiler.cpu.runtime.allocations import Figures, Meter
 from gradtape.core.level import Node
+from gradtape.core.lines import user_line
 from gradtape.core.op import Op
 from gradtape.core.record import Output, Record
 from gradtape.core.state import Proceed
 from gradtape.core.tensor import Tensor
-from gradtape.graph.lines import user_line
 
 Phase = Literal["forward", "backward"]
 # With more samples than this, of two neighbours only the one with the higher peak is kept.

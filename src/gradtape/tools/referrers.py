@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.level import Leaf, Node
+from gradtape.core.lines import is_ours
 from gradtape.core.nested import Handle
 from gradtape.core.tensor import Tensor
-from gradtape.graph.lines import is_ours
 
 # Objects further away than this are not explained, nor is what more objects than that refer to.
 _DEEPEST, _MOST = 12, 20_000
