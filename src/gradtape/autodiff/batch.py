@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gradtape.core.call import dispatch
+from gradtape.core.evaluate import evaluate
 from gradtape.core.level import Level, Node
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
@@ -12,6 +15,8 @@ from gradtape.core.state import STATE, WATCHING, next_level, run_inside, unseen
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, UnsupportedError
 from gradtape.ops.shape import broadcast_to, moveaxis
+
+ndarray = np.ndarray
 
 
 class Batched(Node):
@@ -58,6 +63,10 @@ class BatchLevel(Level):
         return value if own == axis else moveaxis(value, own, axis)
 
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
+        if op.partials and not params:
+            out = self._elementwise(op, args)
+            if out is not None:
+                return out
         if WATCHING and (scope := unseen(STATE.get())) is not None:
             return run_inside(scope, self.process, op, args, params)
         values, axes = zip(*(self.split(arg) for arg in args), strict=True)
@@ -71,6 +80,28 @@ class BatchLevel(Level):
         # A result that is the same for the whole batch has no axis.
         pairs = zip(out, axis, strict=True)
         return tuple(o if a is None else self.batched(o, a) for o, a in pairs)
+
+    def _elementwise(self, op: Op, args: list[Any]) -> Tensor | None:
+        """The straight line for elementwise ops on raw arrays whose batches go first; else None."""
+        batched: list[bool] = []
+        values: list[Any] = []
+        ndim = 0
+        for arg in args:
+            node = arg.record if type(arg) is Nested else None
+            own = type(node) is Batched and node.segment is self and node.axis == 0
+            value = arg.value if own else arg
+            if type(value) is ndarray:
+                ndim = max(ndim, value.ndim - own)
+            elif own or type(value) is not float:
+                return None
+            batched.append(own)
+            values.append(value)
+        for n, own in enumerate(batched):
+            value = values[n]
+            if own and value.ndim <= ndim:  # its other axes are lined up from the right
+                shape = value.shape
+                values[n] = value.reshape(shape[0], *(1,) * (ndim + 1 - len(shape)), *shape[1:])
+        return Nested(evaluate(op, values, {}), Batched(self, 0))
 
     def read(self, tensor: Any, what: str) -> None:
         raise ConversionError(
