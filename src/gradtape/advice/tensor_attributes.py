@@ -77,7 +77,6 @@ TENSOR = {
     "new_tensor": "use gt.tensor(values, dtype=t.dtype)",
     "new_zeros": "use gt.zeros(shape, dtype=t.dtype), or gt.zeros_like(t)",
     "numel": "use t.size",
-    "register_hook": "give the function a rule with gt.custom_vjp",
     "repeat_interleave": "use t.repeat(repeats, axis=axis)",
     "requires_grad_": "use t.set_requires_grad()",
     "reshape_as": "use t.reshape(other.shape)",

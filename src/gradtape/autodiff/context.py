@@ -9,6 +9,7 @@ import numpy as np
 from gradtape.autodiff.arguments import checked
 from gradtape.autodiff.forward import ones_like
 from gradtape.backends import array_module
+from gradtape.core.copies import copied
 from gradtape.core.level import LEAVES, Leaf, Node, Segment
 from gradtape.core.needed_ops import needed
 from gradtape.core.nested import unshell
@@ -57,12 +58,18 @@ def compute_gradients(
         )
     # The walk empties the list: nothing else may hold the cotangent.
     roots = [(record, _seed(target, gradient, create_graph))]
-    found = walk(tape.segment, roots, create_graph=create_graph, release=release)
+    segment = tape.segment if create_graph else None
+
+    def finish(leaf: Leaf, ct: Any) -> None:
+        # The walk may still pass the same array on.
+        _accumulate(leaf, copied(ct) if type(ct) is np.ndarray else ct, segment)
+
+    found = walk(tape.segment, roots, create_graph=create_graph, release=release, finish=finish)
     if isinstance(record, Record):
         tape.segment.remember(record)
     for leaf, ct in found.items():
         if isinstance(leaf, Leaf) and not leaf.off:
-            _accumulate(leaf, ct, tape.segment if create_graph else None)
+            _accumulate(leaf, ct, segment)
 
 
 def _seed(target: Tensor, given: Any, create_graph: bool) -> Any:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from gradtape.core.aval import Aval
+from gradtape.core.lines import user_line
 from gradtape.core.op import Op
 
 # A segment with more roots than this drops those that are no longer alive.
@@ -60,10 +62,13 @@ class Segment(Level):
         roots: Weak references to records to free when the segment ends, see `core.release`.
         policy: Decides which results records keep (`core.recomputable.RecordPolicy`); None to keep
             what their rules read.
+        hooked: The nodes that have hooks (`core.gradient_hooks`); None if there were never any.
+        lines: The line of the user's code for each number, if they are noted.
     """
 
     __slots__ = (
-        "_most_roots", "_peeks", "idle", "next_sequence", "policy", "roots", "strict", "walkable",
+        "_most_roots", "_peeks", "hooked", "idle", "lines", "next_sequence", "policy", "roots",
+        "strict", "walkable",
     )  # fmt: skip
 
     def __init__(
@@ -73,11 +78,27 @@ class Segment(Level):
         self.walkable = True
         self.strict = strict
         self.policy = policy
+        self.hooked: weakref.WeakSet[Node] | None = None
         self.idle = [True]
-        self.next_sequence = itertools.count(1).__next__
+        self.next_sequence: Callable[[], int] = itertools.count(1).__next__
         self._peeks = 0
         self.roots: list[weakref.ref[Node]] = []
         self._most_roots = _FEW_ROOTS
+        self.lines: dict[int, str] = {}
+
+    def note_lines(self) -> None:
+        """From now on, note the line of the user's code for each record.
+
+        Every record takes a number when it is made, on all paths, so that is where it is done.
+        """
+        count, lines = self.next_sequence, self.lines
+
+        def next_sequence() -> int:
+            number = count()
+            lines[number] = user_line()
+            return number
+
+        self.next_sequence = next_sequence
 
     def remember(self, root: Node) -> None:
         """Note a record whose result users keep for its value: a loss, or the root of a walk."""
@@ -113,9 +134,13 @@ def joint_segment(one: Segment, other: Segment) -> Segment | None:
 
 
 class Node:
-    """Base of leaves and records: has a segment, and a number greater than its parents'."""
+    """Base of leaves and records: has a segment, and a number greater than its parents'.
 
-    __slots__ = ("__weakref__", "segment", "sequence")
+    Few have `hooks`; the others do not even have the attribute set (`core.gradient_hooks`).
+    """
+
+    __slots__ = ("__weakref__", "hooks", "segment", "sequence")
+    hooks: Any
     segment: Any
     sequence: int
 

@@ -18,6 +18,7 @@ class NeededOps:
     """Functions of `ops` and `autodiff` that core calls, with the signatures of the public ones.
 
     Attributes:
+        add_hook: `core.gradient_hooks.add_hook`.
         assign_in_place: `ops.write.write_item`.
         compute_gradients: `autodiff.context.compute_gradients`.
         jvp: `autodiff.transforms.jvp`.
@@ -26,6 +27,7 @@ class NeededOps:
         vjp: `autodiff.reverse.vjp`.
     """
 
+    add_hook: Function
     add_op: Op
     assign_in_place: Function
     astype: Function

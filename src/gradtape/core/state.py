@@ -431,6 +431,20 @@ class enable_grad(Scope):  # noqa: N801
         return state.derive(floor=_EVERYTHING_RECORDS)
 
 
+def set_grad_enabled(mode: bool) -> Scope:
+    """Record in a block, or not: `gt.enable_grad()` or `gt.no_grad()`, as a flag says.
+
+    Args:
+        mode: Whether to record.
+
+    >>> x = gt.ones(3, requires_grad=True)
+    >>> with gt.set_grad_enabled(False):
+    ...     (x * 2).requires_grad
+    False
+    """
+    return enable_grad() if mode else no_grad()
+
+
 class using_mode(Scope):  # noqa: N801
     """Let `mode` see every op on tensors in a block; inner modes see a call first.
 

@@ -192,6 +192,52 @@ class Tensor:
         release = release or not retain_graph
         needed.compute_gradients(self, gradient, create_graph=create_graph, release=release)
 
+    def register_hook(self, hook: Callable[[Tensor], Any]) -> Any:
+        """Call a function with the gradient of this tensor in every backward pass.
+
+        It is called as soon as the gradient is complete, before anything is computed from it. Hooks
+        of one tensor are called in the order in which they were registered; forward mode calls
+        none.
+
+        Args:
+            hook: `hook(gradient)` returns None, or what to use in place of the gradient.
+
+        Returns:
+            A handle; `handle.remove()` takes the hook away again.
+
+        Raises:
+            TapeError: The tensor is not recorded.
+
+        >>> x = gt.ones(2, requires_grad=True)
+        >>> y = x * 3.0
+        >>> handle = y.register_hook(lambda gradient: print("gradient of y:", gradient))
+        >>> gt.sum(y * y).backward()
+        gradient of y: tensor([6., 6.])
+        """
+        return needed.add_hook(self, hook, after=False)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], Any]) -> Any:
+        """Call a function with this leaf in every backward pass, once its `.grad` is complete.
+
+        The backward pass goes on afterwards: an optimizer can step and set `.grad` to None while
+        other gradients are still to come, so that they never take memory all at once.
+
+        Args:
+            hook: `hook(leaf)`; what it returns is ignored.
+
+        Returns:
+            A handle; `handle.remove()` takes the hook away again.
+
+        Raises:
+            ArgumentError: The tensor is not a leaf of gradient contexts, which has a `.grad`.
+
+        >>> w = gt.ones(2, requires_grad=True)
+        >>> handle = w.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+        >>> gt.sum(w * w).backward()
+        tensor([2., 2.])
+        """
+        return needed.add_hook(self, hook, after=True)
+
     def detach(self) -> Tensor:
         """The same value without history, at every level.
 

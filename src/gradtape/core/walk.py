@@ -24,8 +24,9 @@ from gradtape.backends import array_module
 from gradtape.core.copies import add_to_zeros, copied
 from gradtape.core.evaluate import NotFiniteError, add, add_watched
 from gradtape.core.finite import is_finite, is_plain_factor, is_traced
+from gradtape.core.gradient_hooks import HookedWalk, is_hooked
 from gradtape.core.hooks import HOOKS
-from gradtape.core.level import Leaf, Node, Segment
+from gradtape.core.level import CONTEXT_LEVEL, Leaf, Node, Segment
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
 from gradtape.core.restore import Restorer
 from gradtape.core.small_floats import is_narrow
@@ -46,9 +47,11 @@ def walk(
     roots: Roots,
     *,
     sources: Iterable[Node] = (),
+    cut: bool = False,
     create_graph: bool = False,
     release: bool = False,
     last: bool = False,
+    finish: Callable[[Leaf, Any], None] | None = None,
 ) -> Cotangents:
     """Pull cotangents back from `roots` to every leaf they reach.
 
@@ -60,10 +63,12 @@ def walk(
         roots: Nodes with their cotangents; a node may appear several times. With `release` or
             `last`, a list is emptied once the walk does not need it, so that cotangents can die.
         sources: Records (besides leaves) whose cotangents are wanted as well.
+        cut: Whether the walk ends at these records, instead of going through them.
         create_graph: Whether the rules run on recorded tensors, so that the result can be
             differentiated again in the active context.
         release: Whether to free each record that is visited.
         last: Whether no one can walk the records again: they are freed where that saves memory.
+        finish: Takes the gradients of leaves that have hooks to be called afterwards.
 
     Returns:
         A dict from leaf (or source) to its cotangent: an array no one else holds, or a tensor.
@@ -78,7 +83,10 @@ def walk(
     with np.errstate(all="ignore"):
         watched = bool(WATCHING) and STATE.get().watched and not create_graph
         pulled = bool(WATCHING) and bool(STATE.get().pullers)
-        apart, careful = create_graph or watched or pulled, False
+        hooked = is_hooked(segment)
+        # Neither hooks nor modes are to see a second walk.
+        careful = hooked or pulled
+        apart = create_graph or watched or pulled or hooked
         for _, ct in roots:
             if is_traced(ct):  # values of a trace cannot be checked afterwards
                 apart = careful = True
@@ -91,12 +99,16 @@ def walk(
             idle = None
         try:
             if idle is None:
-                careful = careful or last  # released records cannot be walked again
-                unsure = _walk_apart(roots, wanted, found, create_graph, last, careful, watched)
+                way = _Apart(create_graph, last, watched, cut)
+                if hooked:
+                    quiet = segment.number <= CONTEXT_LEVEL and not create_graph
+                    way.hooks = HookedWalk([node for node, _ in roots], found, finish, quiet=quiet)
+                # Released records cannot be walked again.
+                unsure = _walk_apart(roots, wanted, found, way, careful or last)
                 _check(found.values() if unsure else ())
             else:
                 try:
-                    _walk_fast(roots, wanted, found, fresh, taken, release, last)
+                    _walk_fast(roots, wanted, found, fresh, taken, release, last, cut)
                 finally:
                     segment.idle.append(idle)
             settled = True
@@ -105,7 +117,8 @@ def walk(
         if not settled:
             found.clear()
             fresh.clear()
-            _walk_apart(roots, wanted, found, create_graph, last, True, watched)
+            way = _Apart(create_graph, last, watched, cut)
+            _walk_apart(roots, wanted, found, way, careful=True)
     _own(found, fresh, taken, roots)
     return found
 
@@ -127,6 +140,7 @@ def _walk_fast(
     taken: set[int],
     release: bool,
     last: bool,
+    cut: bool,
 ) -> None:
     """Walk with cotangents in the records, and free these as `walk` says.
 
@@ -138,7 +152,7 @@ def _walk_fast(
     heap: list[tuple[int, Any]] = []
     done = False
     try:
-        unsure, taker = _walk_in_records(heap, roots, wanted, found, fresh, last)
+        unsure, taker = _walk_in_records(heap, roots, wanted, found, fresh, last, cut)
         if unsure:
             _check(found.values())
             _check(part for _, record in heap for part in _parts(record.ct))
@@ -202,6 +216,7 @@ def _walk_in_records(
     found: Cotangents,
     fresh: set[Node],
     last: bool,
+    cut: bool,
 ) -> tuple[bool, Taker | None]:
     """The common case, written flat: this loop is most of the cost of a backward pass.
 
@@ -254,6 +269,8 @@ def _walk_in_records(
             record.ct = visited
             if wanted and record in wanted:
                 found[record] = ct
+                if cut:
+                    continue
             kind = type(record)
             if kind is Binary:
                 op, out, x, y = record.op, record.out, record.x, record.y
@@ -336,18 +353,73 @@ def _taker(
 # ---- the walk that can do everything ------------------------------------------------------------
 
 
+class _Apart:
+    """What a walk apart does besides.
+
+    Attributes:
+        create_graph: Whether rules get rebuilt tensors.
+        release: Whether records are freed.
+        watched: Whether modes see what rules do.
+        cut: Whether the walk ends at the records that are wanted.
+        hooks: Calls hooks; None if there are none.
+    """
+
+    __slots__ = ("create_graph", "cut", "hooks", "release", "watched")
+
+    def __init__(self, create_graph: bool, release: bool, watched: bool, cut: bool) -> None:
+        self.create_graph = create_graph
+        self.release = release
+        self.watched = watched
+        self.cut = cut
+        self.hooks: HookedWalk | None = None
+
+
 def _walk_apart(
-    roots: Roots,
-    wanted: frozenset[Node],
-    found: Cotangents,
-    create_graph: bool,
-    release: bool,
-    careful: bool,
-    watched: bool,
+    roots: Roots, wanted: frozenset[Node], found: Cotangents, way: _Apart, careful: bool
 ) -> bool:
-    """The same walk with cotangents in a dict, on rebuilt tensors if `create_graph`."""
+    """The same walk with cotangents in a dict."""
     heap: list[tuple[int, Any]] = []
     waiting: dict[Node, Any] = {}
+    taker = _taker_apart(heap, waiting, found, way, careful)
+    pull = _pull
+    if WATCHING and STATE.get().pullers:
+        pull = functools.partial(_pull_seen, lambda node: found.get(node, waiting.get(node)))
+    for node, ct in roots:
+        taker.give(node, ct)
+    hooks = way.hooks
+    while heap:
+        record: Record = heappop(heap)[1]
+        ct = waiting.pop(record)
+        if hooks is not None:
+            ct = hooks.arrived(record, ct)
+        if record in wanted:
+            found[record] = ct
+            if way.cut:
+                continue
+        parents = () if hooks is None else record.parents
+        try:
+            pull(record, ct, taker)
+        except GradtapeError as error:
+            HOOKS.rule_failed(record.op, error)
+            raise
+        # An output holds only the record of its op, whose turn is still to come.
+        if way.release and type(record) is not Output:
+            record.free()
+        if hooks is not None:
+            hooks.pulled(parents)
+    if hooks is not None:
+        hooks.end()
+    return taker.unsure
+
+
+def _taker_apart(
+    heap: list[tuple[int, Any]],
+    waiting: dict[Node, Any],
+    found: Cotangents,
+    way: _Apart,
+    careful: bool,
+) -> Taker:
+    """The interface to `_walk_apart` for records."""
 
     def give(node: Node, ct: Any) -> bool:
         held = found if isinstance(node, Leaf) else waiting
@@ -368,35 +440,16 @@ def _walk_apart(
     def not_in_parts(*_part: Any) -> bool:
         return False
 
-    plus = add_watched if watched else add
-    taker = Taker(
+    plus = add_watched if way.watched else add
+    return Taker(
         give,
         not_in_parts,
         give_output,
         careful=careful,
-        rebuild=create_graph,
-        watched=watched,
+        rebuild=way.create_graph,
+        watched=way.watched,
         make_restorer=lambda: Restorer(waiting.values),
     )
-    pull = _pull
-    if WATCHING and STATE.get().pullers:
-        pull = functools.partial(_pull_seen, lambda node: found.get(node, waiting.get(node)))
-    for node, ct in roots:
-        give(node, ct)
-    while heap:
-        record: Record = heappop(heap)[1]
-        ct = waiting.pop(record)
-        if record in wanted:
-            found[record] = ct
-        try:
-            pull(record, ct, taker)
-        except GradtapeError as error:
-            HOOKS.rule_failed(record.op, error)
-            raise
-        # An output holds only the record of its op, whose turn is still to come.
-        if release and type(record) is not Output:
-            record.free()
-    return taker.unsure
 
 
 def _pull(record: Record, ct: Any, taker: Taker) -> None:
