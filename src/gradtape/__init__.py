@@ -33,6 +33,10 @@ from gradtape.autodiff.reverse import (
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
+from gradtape.autodiff.scheduler import (
+    SchedulerConfig as SchedulerConfig,
+    SchedulingStrategy as SchedulingStrategy,
+)
 from gradtape.autodiff.tape import GradientTape as GradientTape
 from gradtape.autodiff.transforms import jvp as jvp, vmap as vmap
 from gradtape.core.deferrable import deferrable as _deferrable
@@ -47,6 +51,7 @@ from gradtape.core.state import (
     default_context as default_context,
     enable_grad as enable_grad,
     no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
     using_mode as using_mode,
 )
 from gradtape.core.tensor import Tensor as Tensor
@@ -341,6 +346,7 @@ if TYPE_CHECKING:
     from gradtape.autodiff.checkpoint_profiler import CheckpointProfiler as CheckpointProfiler
     from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
     from gradtape.autodiff.host_call import host_call as host_call
+    from gradtape.autodiff.linearize import linearize as linearize
     from gradtape.compiler.cpu.runtime.pool import (
         get_num_threads as get_num_threads,
         set_num_threads as set_num_threads,
@@ -371,6 +377,10 @@ if TYPE_CHECKING:
         isclose as isclose,
     )
     from gradtape.ops.generator import manual_seed as manual_seed
+    from gradtape.ops.gradient_scale import (
+        reverse_gradient as reverse_gradient,
+        scale_gradient as scale_gradient,
+    )
     from gradtape.ops.linalg.solve import solve as solve
     from gradtape.ops.random import (
         normal as normal,
@@ -389,6 +399,7 @@ if TYPE_CHECKING:
         lgamma as lgamma,
         polygamma as polygamma,
     )
+    from gradtape.tools.anomaly import detect_anomaly as detect_anomaly
     from gradtape.tools.benchmark import (
         BenchmarkConfig as BenchmarkConfig,
         PerformanceBenchmark as PerformanceBenchmark,
@@ -415,6 +426,7 @@ _LAZY = {
     "autodiff.checkpoint_profiler": "CheckpointProfiler",
     "autodiff.custom": "custom_jvp custom_vjp",
     "autodiff.host_call": "host_call",
+    "autodiff.linearize": "linearize",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
@@ -427,11 +439,13 @@ _LAZY = {
     "lazy.variables": "VariableEnvironment",
     "ops.close": "allclose array_equal array_equiv isclose",
     "ops.generator": "manual_seed",
+    "ops.gradient_scale": "reverse_gradient scale_gradient",
     "ops.linalg.solve": "solve",
     "ops.random": "normal rand randn uniform",
     "ops.random_discrete": "bernoulli permutation randint",
     "ops.special.entropy": "xlogy",
     "ops.special.gamma": "digamma lgamma polygamma",
+    "tools.anomaly": "detect_anomaly",
     "tools.benchmark": "BenchmarkConfig PerformanceBenchmark",
     "tools.benchmark_comparison": "BenchmarkComparison",
     "tools.benchmark_result": "BenchmarkResult",

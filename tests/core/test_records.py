@@ -18,6 +18,7 @@ from gradtape.core.record import (
     General,
     Indexing,
     Output,
+    Pusher,
     Record,
     Taker,
     Unary,
@@ -25,6 +26,7 @@ from gradtape.core.record import (
 from gradtape.errors import TapeError
 
 LARGE = np.linspace(-1.0, 1.0, 1 << 15)
+PUSHER = Pusher(None, careful=False)
 
 
 def written(x: Any) -> Any:
@@ -92,9 +94,9 @@ def test_pull_is_the_adjoint_of_push(
     given = pulled(record, ct)
     tangents = {node: rng.standard_normal(np.shape(part)) for node, part in given.items()}
     if kind is Output:
-        tangents[record.parent] = record.parent.push(tangents)
+        tangents[record.parent] = record.parent.push(tangents, PUSHER)
     product = sum(np.sum(np.asarray(part) * tangents[node]) for node, part in given.items())
-    np.testing.assert_allclose(product, np.sum(ct * record.push(tangents)), rtol=1e-10)
+    np.testing.assert_allclose(product, np.sum(ct * record.push(tangents, PUSHER)), rtol=1e-10)
 
 
 @each_kind
@@ -124,7 +126,7 @@ def test_constants_depend_on_nothing() -> None:
     assert type(record) is Constant
     assert record.parents == ()
     assert pulled(record, np.ones(2)) == {}
-    assert record.push({}) is None
+    assert record.push({}, PUSHER) is None
 
 
 @each_kind

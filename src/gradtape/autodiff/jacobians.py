@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from gradtape import tree
 from gradtape.autodiff.arguments import (
@@ -18,22 +16,21 @@ from gradtape.autodiff.arguments import (
     selected,
 )
 from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
+from gradtape.autodiff.jacobian_plan import Schedule
+from gradtape.autodiff.jacobian_sweeps import unit_vectors
 from gradtape.autodiff.reverse import Pullback, grad, of_run, record
+from gradtape.autodiff.scheduler import SchedulerConfig, SchedulingStrategy, scheduler_config
 from gradtape.autodiff.transforms import check_tuples, jvp, vmap
-from gradtape.core.aval import Aval, aval_of
+from gradtape.core.aval import aval_of
+from gradtape.core.nested import unshell
 from gradtape.core.portable import Transformed
+from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own
-from gradtape.errors import DTypeError, NotDifferentiableError, ShapeError
-from gradtape.ops.cast import conj
+from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.shape import reshape
 
 Argnums = int | Sequence[int]
-
-
-def _basis(aval: Aval) -> Any:
-    """All unit vectors of a space, stacked along a new first axis."""
-    size = math.prod(aval.shape)
-    return np.eye(size, dtype=aval.dtype).reshape(size, *aval.shape)
+_REVERSE = SchedulerConfig(strategy=SchedulingStrategy.Reverse)
 
 
 def _check_kind(transform: str, values: Sequence[Any], holomorphic: bool) -> None:
@@ -54,7 +51,11 @@ def _check_kind(transform: str, values: Sequence[Any], holomorphic: bool) -> Non
 
 
 def jacrev(
-    function: Callable[..., Any], argnums: Argnums = 0, *, holomorphic: bool = False
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian row by row, by reverse mode.
 
@@ -63,6 +64,7 @@ def jacrev(
     Args:
         function: The function to differentiate; returns arrays or nested containers.
         argnums: Which positional argument(s) to differentiate with respect to.
+        has_aux: Whether the function returns `(output, aux)`; then `(jacobian, aux)` is returned.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
     Returns:
@@ -74,58 +76,74 @@ def jacrev(
            [0., 4.]])
     """
     function, argnums = function_and_argnums(function, argnums, "jacrev")
+    run = _scheduled("jacrev", function, argnums, _REVERSE, has_aux, holomorphic)
+    options = {"has_aux": has_aux, "holomorphic": holomorphic}
+    return Transformed(lambda *a, **k: run(*a, **k)[0], jacrev, (function, argnums), options)
 
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        run, _ = _recorded("jacrev", function, args, kwargs, argnums, holomorphic)
-        return _rows(run, isinstance(argnums, int), holomorphic)
 
-    return Transformed(jacobian, jacrev, (function, argnums), {"holomorphic": holomorphic})
+def _scheduled(
+    name: str,
+    function: Callable[..., Any],
+    argnums: Argnums,
+    mode: str | SchedulerConfig,
+    has_aux: bool,
+    holomorphic: bool,
+) -> Callable[..., tuple[Any, Schedule]]:
+    """A function that computes the Jacobian, with aux if there is one, and the schedule."""
+    config = scheduler_config(mode, name)
+
+    def run(*args: Any, **kwargs: Any) -> tuple[Any, Schedule]:
+        recorded = _recorded(name, function, args, kwargs, argnums, has_aux, holomorphic)
+        single = isinstance(argnums, int)
+        found, schedule = _accumulated(recorded, single, config, holomorphic)
+        return (found, recorded.aux) if has_aux else found, schedule
+
+    return run
 
 
 def _recorded(
-    name: str, function: Any, args: Any, kwargs: dict[str, Any], argnums: Argnums, holomorphic: bool
-) -> tuple[Pullback, list[Any]]:
-    """A recorded run of a function, and what to differentiate by; checks both ends of it."""
+    name: str,
+    function: Any,
+    args: Any,
+    kwargs: dict[str, Any],
+    argnums: Argnums,
+    has_aux: bool,
+    holomorphic: bool,
+) -> Pullback:
+    """A recorded run of a function; checks both ends of it."""
     chosen = selected(argnums, len(args), name)
-    leaves = [leaf for n in chosen for leaf in tree.flatten(args[n])[0]]
-    _check_kind(name, leaves, holomorphic)
-    run = record(function, args, kwargs, chosen, name)
+    _check_kind(name, [leaf for n in chosen for leaf in tree.flatten(args[n])[0]], holomorphic)
+    run = record(function, args, kwargs, chosen, name, has_aux=has_aux)
     _check_kind(name, run.outs, holomorphic)
-    return run, leaves
+    return run
 
 
-def _rows(run: Pullback, single: bool, holomorphic: bool) -> Any:
-    """The Jacobian of a recorded run: unit cotangents of every output, pulled back as a batch."""
-    avals = [aval_of(out) for out in run.outs]
-
-    def jacobian_of(position: int) -> Any:
-        def pull(ct: Any) -> Any:
-            cts = [ct if i == position else None for i in range(len(avals))]
-            grads = run.pull(cts)
-            return grads[0] if single else grads
-
-        aval = avals[position]
-        rows = vmap(pull)(_basis(aval))
-        if holomorphic:
-            rows = holomorphic_only("jacobian", rows, vmap(pull)(1j * _basis(aval)))
-            rows = tree.map_leaves(conj, rows)
-        return tree.map_leaves(
-            lambda leaf: _shaped(leaf, aval.shape + leaf.shape[1:], run.tensors), rows
-        )
-
-    return run.unflatten([jacobian_of(i) for i in range(len(avals))])
+def _accumulated(
+    run: Pullback, single: bool, config: SchedulerConfig, holomorphic: bool
+) -> tuple[Any, Schedule]:
+    """The Jacobian of a recorded run, and how it was accumulated."""
+    rows, schedule = run.jacobian(config)
+    if holomorphic:
+        rows = holomorphic_only("jacobian", rows, run.jacobian(_REVERSE, 1j)[0])
+    return run.unflatten([row[0] if single else row for row in rows]), schedule
 
 
 def jacfwd(
-    function: Callable[..., Any], argnums: Argnums = 0, *, holomorphic: bool = False
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian column by column, by forward mode.
 
-    Best where there are fewer inputs than outputs: all columns are pushed in one batched pass.
+    Best where there are fewer inputs than outputs: all columns are pushed in one batched pass, and
+    nothing is recorded.
 
     Args:
         function: The function to differentiate; returns arrays or nested containers.
         argnums: Which positional argument(s) to differentiate with respect to.
+        has_aux: Whether the function returns `(output, aux)`; then `(jacobian, aux)` is returned.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
     Returns:
@@ -149,88 +167,121 @@ def jacfwd(
                 full[n] = part
             return function(*full, **kwargs)
 
-        columns = [_columns(of_leaves, values, i, holomorphic) for i in range(len(values))]
-        # Columns nest as argument, then output; users get output, then argument.
-        outs, out_structure = tree.flatten(columns[0])
-        _check_kind("jacfwd", outs, holomorphic)
-        flat = [tree.flatten(column)[0] for column in columns]
+        outs, out_structure, aux = _columns(of_leaves, values, has_aux, holomorphic)
         per_output = []
-        for i in range(len(outs)):
-            parts = tree.unflatten(structure, [column[i] for column in flat])
-            per_output.append(parts[0] if isinstance(argnums, int) else tuple(parts))
-        return tree.unflatten(out_structure, per_output)
+        for parts in outs:
+            nested = tree.unflatten(structure, parts)
+            per_output.append(nested[0] if isinstance(argnums, int) else tuple(nested))
+        found = tree.unflatten(out_structure, per_output)
+        return (found, *aux) if has_aux else found
 
-    return Transformed(jacobian, jacfwd, (function, argnums), {"holomorphic": holomorphic})
+    options = {"has_aux": has_aux, "holomorphic": holomorphic}
+    return Transformed(jacobian, jacfwd, (function, argnums), options)
 
 
 def _columns(
-    function: Callable[..., Any], values: list[Any], position: int, holomorphic: bool
-) -> Any:
-    """Derivatives with respect to one argument, its axes last."""
-    aval = aval_of(values[position])
+    function: Callable[..., Any], values: list[Any], has_aux: bool, holomorphic: bool
+) -> tuple[list[list[Any]], tree.Structure, list[Any]]:
+    """For each output its derivatives by each value, the structure of the outputs, and [aux]."""
+    avals = [aval_of(value) for value in values]
+    aux: list[Any] = []
 
-    def push(tangent: Any) -> Any:
-        def of_one(value: Any) -> Any:
-            return function(*values[:position], value, *values[position + 1 :])
+    def push(*tangents: Any) -> Any:
+        # What is passed on depends on no tangent, and is the same for the whole batch.
+        _, pushed, *rest = jvp(function, tuple(values), tangents, has_aux=has_aux)
+        aux[:] = rest
+        return pushed
 
-        return jvp(of_one, (values[position],), (tangent,))[1]
-
-    columns = vmap(push, out_axes=-1)(_basis(aval))
+    columns = vmap(push, out_axes=-1)(*unit_vectors(avals))
+    outs, structure = tree.flatten(columns)
+    _check_kind("jacfwd", outs, holomorphic)
     if holomorphic:
-        turned = vmap(push, out_axes=-1)(1j * _basis(aval))
-        columns = holomorphic_only("jacobian", columns, turned)
+        turned = vmap(push, out_axes=-1)(*unit_vectors(avals, 1j))
+        outs = holomorphic_only("jacobian", outs, tree.flatten(turned)[0])
     tensors = has_tensors(values)
-    return tree.map_leaves(
-        lambda leaf: _shaped(leaf, leaf.shape[:-1] + aval.shape, tensors), columns
-    )
+    ends = list(itertools.accumulate([math.prod(aval.shape) for aval in avals], initial=0))
+    found = []
+    for out in outs:
+        parts = [out[..., slice(*ends_of)] for ends_of in itertools.pairwise(ends)]
+        shaped = [reshape(p, p.shape[:-1] + a.shape) for p, a in zip(parts, avals, strict=True)]
+        found.append([deliver(own(part, set()), tensors=tensors) for part in shaped])
+    return found, structure, tree.map_leaves(lambda x: _delivered(x, tensors), aux)
 
 
-def _shaped(leaf: Any, shape: tuple[int, ...], tensors: bool) -> Any:
-    """A Jacobian in its final shape, as users get it."""
-    return deliver(own(reshape(leaf, shape), set()), tensors=tensors)
+def _delivered(value: Any, tensors: bool) -> Any:
+    """A value that is passed on, as users get it."""
+    return deliver(unshell(value), tensors=tensors) if isinstance(value, Tensor) else value
 
 
 def jacobian(
-    function: Callable[..., Any], argnums: Argnums = 0, *, holomorphic: bool = False
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    mode: str | SchedulerConfig = "auto",
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that computes the Jacobian in the mode that needs fewer passes.
+    """Return a function that computes the Jacobian in the mode that takes the least time.
+
+    The function is run once and recorded. Then the Jacobian is accumulated forward, in reverse, or
+    mixed: cut where few numbers pass, with a product of the Jacobians of the pieces.
 
     Args:
         function: The function to differentiate; returns arrays or nested containers.
         argnums: Which positional argument(s) to differentiate with respect to.
+        mode: "auto", "forward", "reverse" or "mixed"; or a `gt.SchedulerConfig`.
+        has_aux: Whether the function returns `(output, aux)`; then `(jacobian, aux)` is returned.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
     Returns:
-        As for `jacrev`.
+        As for `jacrev`. The function has a method `schedule`, which takes the same arguments and
+        tells which mode is chosen for them, and why.
+
+    Raises:
+        ArgumentError: There is no such mode.
 
     >>> gt.jacobian(lambda x: np.outer(x, x)[0])(np.array([1.0, 2.0]))
     array([[2., 0.],
            [2., 1.]])
+    >>> print(gt.jacobian(lambda x: np.sum(x**2)).schedule(np.ones(1000)))
+    reverse
+      1 × 1000: reverse
     """
     function, argnums = function_and_argnums(function, argnums, "jacobian")
-    forward = jacfwd(function, argnums, holomorphic=holomorphic)
+    run = _scheduled("jacobian", function, argnums, mode, has_aux, holomorphic)
+    options = {"mode": mode, "has_aux": has_aux, "holomorphic": holomorphic}
+    return _with_schedule(run, jacobian, (function, argnums), options)
 
-    def choose(*args: Any, **kwargs: Any) -> Any:
-        run, leaves = _recorded("jacobian", function, args, kwargs, argnums, holomorphic)
-        rows = sum(math.prod(aval_of(out).shape) for out in run.outs)
-        columns = sum(math.prod(aval_of(leaf).shape) for leaf in leaves)
-        if columns < rows:
-            # A function with only a custom_vjp in it has no forward mode.
-            with contextlib.suppress(NotDifferentiableError):
-                return forward(*args, **kwargs)
-        return _rows(run, isinstance(argnums, int), holomorphic)
 
-    return Transformed(choose, jacobian, (function, argnums), {"holomorphic": holomorphic})
+def _with_schedule(
+    run: Callable[..., tuple[Any, Schedule]],
+    transform: Any,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+) -> Transformed:
+    """The function that a transform makes, with a method that tells the schedule."""
+    made = Transformed(lambda *args, **kwargs: run(*args, **kwargs)[0], transform, args, options)
+    made.__dict__["schedule"] = lambda *args, **kwargs: run(*args, **kwargs)[1]
+    return made
 
 
 def hessian(
-    function: Callable[..., Any], argnums: Argnums = 0, *, holomorphic: bool = False
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    mode: str | SchedulerConfig = "auto",
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes the matrix of second derivatives, of each output.
+
+    It is the Jacobian of the gradient, which is computed in reverse mode.
 
     Args:
         function: The function to differentiate; returns arrays or nested containers.
         argnums: Which positional argument(s) to differentiate with respect to.
+        mode: How the gradient is differentiated, as for `jacobian`.
+        has_aux: Whether the function returns `(output, aux)`; then `(hessian, aux)` is returned.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
     Returns:
@@ -247,22 +298,18 @@ def hessian(
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = selected(argnums, len(args), "hessian")
-        run = record(function, args, kwargs, chosen, "hessian")
+        run = record(function, args, kwargs, chosen, "hessian", has_aux=has_aux)
         single = isinstance(argnums, int)
         if len(run.outs) == 1 and aval_of(run.outs[0]).shape == ():
-            return of_run(run, single, False, holomorphic)[1]
-        _check_kind("hessian", run.outs, holomorphic)
-        return _rows(run, single, holomorphic)
+            found = of_run(run, single, False, holomorphic)[1]
+        else:
+            _check_kind("hessian", run.outs, holomorphic)
+            found, _ = _accumulated(run, single, _REVERSE, holomorphic)
+        return (found, run.aux) if has_aux else found
 
-    forward = jacfwd(gradient, argnums, holomorphic=holomorphic)
-    reverse = jacrev(gradient, argnums, holomorphic=holomorphic)
-
-    def second(*args: Any, **kwargs: Any) -> Any:
-        with contextlib.suppress(NotDifferentiableError):  # as in `jacobian`
-            return forward(*args, **kwargs)
-        return reverse(*args, **kwargs)
-
-    return Transformed(second, hessian, (function, argnums), {"holomorphic": holomorphic})
+    run = _scheduled("hessian", gradient, argnums, mode, has_aux, holomorphic)
+    options = {"mode": mode, "has_aux": has_aux, "holomorphic": holomorphic}
+    return _with_schedule(run, hessian, (function, argnums), options)
 
 
 def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:

@@ -1,48 +1,86 @@
-"""Forward mode along records: the tangents of sources pushed on to a target."""
+"""Forward mode along records: tangents of some nodes pushed on to others."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.aval import Aval
+from gradtape.core.evaluate import add
+from gradtape.core.finite import is_finite
 from gradtape.core.hooks import HOOKS
 from gradtape.core.level import Leaf, Node
 from gradtape.core.recomputable import Recomputable
-from gradtape.core.record import Record
+from gradtape.core.record import Pusher, Record
 from gradtape.core.restore import Restorer
 from gradtape.errors import GradtapeError
 
+Tangents = Mapping[Node, Any]
 
-def push(tangents: dict[Node, Any], target: Node, aval: Aval) -> Any:
-    """The tangent of `target`, given those of some nodes it was computed from.
 
-    Records between them are visited oldest first; those that do not depend on the given nodes are
-    skipped.
+def push(
+    tangents: Tangents,
+    targets: Sequence[Node],
+    *,
+    cut: Collection[Node] = frozenset(),
+    traced: bool = False,
+) -> list[Any]:
+    """The tangents of targets, given those of some nodes that they were computed from.
+
+    As in a backward walk, finite results are right; if they are not finite, tangents are pushed
+    again with rules that settle 0·∞ where values are not finite (`core.settle`).
+
+    Args:
+        tangents: The tangents of some nodes. If one of these depends on another, its own tangent is
+            added to what is pushed on to it.
+        targets: The nodes whose tangents are wanted.
+        cut: Nodes to treat as independent variables: nothing is pushed on to them.
+        traced: Whether values are those of a trace, which cannot be checked afterwards.
+
+    Returns:
+        A tangent for each target; None if it does not depend on the given nodes.
     """
-    tangents = dict(tangents)
-    records = _between(set(tangents), target)
-    restorer, last_reads = Restorer(), _last_reads(records)
+    records = _between(cut, targets)
+    pusher = Pusher(Restorer(), careful=traced)
+    found = _pushed(tangents, records, targets, cut, pusher)
+    if pusher.unsure and not all(tangent is None or is_finite(tangent) for tangent in found):
+        found = _pushed(tangents, records, targets, cut, Pusher(Restorer(), careful=True))
+    return found
+
+
+def _pushed(
+    given: Tangents,
+    records: Sequence[Record],
+    targets: Sequence[Node],
+    cut: Collection[Node],
+    pusher: Pusher,
+) -> list[Any]:
+    tangents = dict(given)
+    ending, passed = _last_reads(records, targets), _last_restored(records)
     with np.errstate(all="ignore"):
         for record in records:
+            if record in cut:
+                continue
             try:
-                tangent = record.push(tangents, restorer)
+                tangent = record.push(tangents, pusher)
             except GradtapeError as error:
                 HOOKS.rule_failed(record.op, error)
                 raise
             if tangent is not None:
-                tangents[record] = tangent
-            for source in last_reads.get(record, ()):
-                restorer.passed(source)
-    result = tangents.get(target)
-    return np.zeros(aval.shape, aval.dtype) if result is None else result
+                own = given.get(record)
+                tangents[record] = tangent if own is None else add(own, tangent)
+            for node in ending.get(record, ()):
+                tangents.pop(node, None)
+            for source in passed.get(record, ()):
+                pusher.restorer.passed(source)
+    return [tangents.get(target) for target in targets]
 
 
-def _between(starts: set[Node], target: Node) -> list[Record]:
-    """The records `target` was computed from, oldest first."""
-    seen: set[Node] = set(starts)
-    stack = [target]
+def _between(cut: Collection[Node], targets: Sequence[Node]) -> list[Record]:
+    """The records that the targets were computed from, up to those of a cut, oldest first."""
+    seen: set[Node] = set()
+    stack = list(targets)
     found: list[Record] = []
     while stack:
         node = stack.pop()
@@ -51,11 +89,24 @@ def _between(starts: set[Node], target: Node) -> list[Record]:
         seen.add(node)
         assert isinstance(node, Record)
         found.append(node)
-        stack.extend(parent for parent in node.parents if parent is not None)
+        if node not in cut:
+            stack.extend([parent for parent in node.parents if parent is not None])
     return sorted(found, key=lambda record: record.sequence)
 
 
-def _last_reads(records: list[Record]) -> dict[Record, list[Recomputable]]:
+def _last_reads(records: Sequence[Record], targets: Sequence[Node]) -> dict[Record, list[Node]]:
+    """For each record, the nodes whose tangents nothing after it reads, targets excepted."""
+    found: dict[Record, list[Node]] = {}
+    seen: set[Node] = set(targets)
+    for record in reversed(records):
+        for node in record.parents:
+            if node is not None and node not in seen:
+                seen.add(node)
+                found.setdefault(record, []).append(node)
+    return found
+
+
+def _last_restored(records: Sequence[Record]) -> dict[Record, list[Recomputable]]:
     """For each record, those whose results it is the last to read; all can be recomputed."""
     last: dict[Recomputable, Record] = {}
     for record in records:

@@ -23,9 +23,14 @@ from gradtape.autodiff.arguments import (
 )
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.holomorphic import check_complex, holomorphic_only
-from gradtape.core.aval import aval_of
+from gradtape.autodiff.jacobian_plan import Schedule
+from gradtape.autodiff.jacobian_sweeps import jacobian_blocks
+from gradtape.autodiff.pushforward import push
+from gradtape.autodiff.scheduler import SchedulerConfig
+from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import is_differentiable, lift
-from gradtape.core.level import Leaf, Segment
+from gradtape.core.finite import is_traced
+from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.needed_ops import needed
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.portable import Transformed
@@ -115,8 +120,8 @@ class Pullback:
         """
         roots = []
         for out, ct in zip(self.outs, cotangents, strict=True):
-            node = out.record if isinstance(out, Tensor) else None
-            if node is not None and node.segment is self._segment and ct is not None:
+            node = self._node(out)
+            if node is not None and ct is not None:
                 roots.append((node, unshell(ct)))
         found = walk(self._segment, roots, sources=self._nodes, last=last)
         return self.delivered(found, tensors=self.tensors or has_tensors(cotangents))
@@ -128,11 +133,74 @@ class Pullback:
             ct = found.get(node)
             ct = lift(zeros_like(argument) if ct is None else ct, argument)
             results.append(deliver(like_argument(ct, argument), tensors=tensors))
-        rest = iter(results)
+        return self.like_arguments(results)
+
+    def like_arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """Values, one per leaf of the chosen arguments, in the containers of these."""
+        rest = iter(leaves)
         return tuple(
             tree.unflatten(structure, list(itertools.islice(rest, structure.num_leaves)))
             for structure in self._structures
         )
+
+    def push(self, tangents: Sequence[Any]) -> Any:
+        """The tangent of the output, given one for each leaf of the chosen arguments."""
+        given: dict[Node, Any] = dict(zip(self._nodes, map(unshell, tangents), strict=True))
+        found = iter(
+            push(given, [node for node, _ in self.ends if node is not None], traced=self.traced)
+        )
+        taken = set(map(id, tangents))
+        results = []
+        for out, (node, _) in zip(self.outs, self.ends, strict=True):
+            tangent = None if node is None else next(found)
+            value = self._plain(out)
+            tangent = zeros_like(value) if tangent is None else own(tangent, taken)
+            tensors = self.tensors or has_tensors(tangents)
+            results.append(deliver(lift(tangent, value), tensors=tensors))
+        return self.unflatten(results)
+
+    @property
+    def starts(self) -> list[tuple[Leaf, Aval]]:
+        """The nodes of the chosen arguments, with their shapes and dtypes."""
+        return [(node, node.aval) for node in self._nodes]
+
+    @property
+    def ends(self) -> list[tuple[Node | None, Aval]]:
+        """The nodes of the outputs, None for one that was not recorded, likewise."""
+        return [(self._node(out), aval_of(out)) for out in self.outs]
+
+    def _node(self, out: Any) -> Node | None:
+        node = out.record if isinstance(out, Tensor) else None
+        return node if node is not None and node.segment is self._segment else None
+
+    @property
+    def traced(self) -> bool:
+        """Whether the function was run on values of a trace."""
+        return any(map(is_traced, self.outs))
+
+    def jacobian(self, config: SchedulerConfig, unit: complex = 1) -> tuple[list[Any], Schedule]:
+        """For each output its Jacobian by each chosen argument, and how it was accumulated.
+
+        Args:
+            config: How to choose between the modes.
+            unit: What to begin with: 1, or 1j to vary along the imaginary axis.
+        """
+        ends, taken = self.ends, set[int]()
+        blocks, schedule = jacobian_blocks(
+            self._segment, self.starts, ends, config, traced=self.traced, unit=unit
+        )
+        rows = []
+        for t, (_, to) in enumerate(ends):
+            row = []
+            for s, argument in enumerate(self._arguments):
+                of = self._nodes[s].aval
+                block = blocks.get((t, s))
+                block = (
+                    np.zeros(to.shape + of.shape, of.dtype) if block is None else own(block, taken)
+                )
+                row.append(deliver(lift(block, argument), tensors=self.tensors))
+            rows.append(self.like_arguments(row))
+        return rows, schedule
 
     def seed(self, cotangent: Any) -> list[Any]:
         """A user's cotangent as one checked value per output."""

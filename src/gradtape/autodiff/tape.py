@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from gradtape import tree
 from gradtape.autodiff.arguments import checked, primal
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
 from gradtape.autodiff.checkpoint_strategies import CheckpointReport
 from gradtape.autodiff.forward import ones_like, zeros_like
+from gradtape.autodiff.jacobian_plan import Schedule
+from gradtape.autodiff.jacobian_sweeps import jacobian_blocks
 from gradtape.autodiff.pushforward import push
+from gradtape.autodiff.scheduler import SchedulerConfig
+from gradtape.autodiff.tape_records import TapeRecord, TapeRecords, records_of
 from gradtape.core import release
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
+from gradtape.core.finite import is_traced
 from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.state import next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
-from gradtape.errors import ArgumentError, ShapeError, TapeError, a_type
+from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, a_type
 
 
 class _Constructor:
@@ -53,6 +61,12 @@ class GradientTape:
         persistent: Whether `gradient` may be called more than once.
         checkpoint: Which results it keeps for the backward pass; the others are computed again.
             Everything that rules read if not given.
+        scheduler: How `jacobian` chooses between forward, reverse and mixed mode; by the estimated
+            time if not given.
+        lines: Whether to note the line of your code for each record, for `records`; that takes a
+            few microseconds each.
+        enabled: Whether it records at all. If not, `watch` returns tensors that are not recorded,
+            and computing with them costs what it does without a tape.
 
     >>> with gt.GradientTape() as tape:
     ...     x = tape.watch(3.0)
@@ -62,25 +76,39 @@ class GradientTape:
     """
 
     def __init__(
-        self, *, persistent: bool = False, checkpoint: CheckpointConfig | None = None
+        self,
+        *,
+        persistent: bool = False,
+        checkpoint: CheckpointConfig | None = None,
+        scheduler: SchedulerConfig | None = None,
+        lines: bool = False,
+        enabled: bool = True,
     ) -> None:
         self._segment: Segment | None = None
-        if not (checkpoint is None or isinstance(checkpoint, CheckpointConfig)):
-            raise ArgumentError(
-                f"GradientTape: got {a_type(checkpoint)} for checkpoint, expected a "
-                "gt.CheckpointConfig"
-            )
+        _check_config("checkpoint", checkpoint, CheckpointConfig)
+        _check_config("scheduler", scheduler, SchedulerConfig)
         self.persistent = persistent
         self._checkpoint = checkpoint
+        self._scheduler = scheduler
+        self._schedule: Schedule | None = None
+        self._lines = lines
+        self.enabled = enabled
         self._used = False
         self._stopped = False
         self._open = False  # whether a `with` block is open
 
     with_checkpoint_config = _Constructor("checkpoint")
+    with_scheduler_config = _Constructor("scheduler")
 
     def _options(self) -> dict[str, Any]:
         """What it was made with."""
-        return {"persistent": self.persistent, "checkpoint": self._checkpoint}
+        return {
+            "persistent": self.persistent,
+            "checkpoint": self._checkpoint,
+            "scheduler": self._scheduler,
+            "lines": self._lines,
+            "enabled": self.enabled,
+        }
 
     def __enter__(self) -> GradientTape:
         if self._open:
@@ -111,6 +139,7 @@ class GradientTape:
 
     def __repr__(self) -> str:
         state = "used" if self._used else "stopped" if self._stopped else "recording"
+        state = state if self.enabled else "off"
         return f"<GradientTape, {state}, {len(self)} records>"
 
     @property
@@ -119,12 +148,19 @@ class GradientTape:
         policy = None if self._segment is None else self._segment.policy
         return None if policy is None else policy.report
 
+    @property
+    def schedule(self) -> Schedule | None:
+        """How the last Jacobian was accumulated, and why; None if there was none yet."""
+        return self._schedule
+
     def _level(self) -> Segment:
         # The level is assigned at the first watch: a tape made early but used inside a transform
         # has to be above it.
         if self._segment is None:
             policy = None if self._checkpoint is None else self._checkpoint.policy()
             self._segment = Segment(next_level(), "GradientTape", policy=policy)
+            if self._lines:
+                self._segment.note_lines()
         return self._segment
 
     def watch(self, value: Any) -> Tensor:
@@ -143,8 +179,10 @@ class GradientTape:
                 "watch: this tape has stopped recording; watch inside of its `with` block, or make "
                 "a new gt.GradientTape()"
             )
-        segment = self._level()
         below = unshell(primal(value, "watch", "the value"))
+        if not self.enabled:
+            return _tensor(below)
+        segment = self._level()
         node = below.record if isinstance(below, Tensor) else None
         if node is not None and node.segment.number >= segment.number:
             raise TapeError(
@@ -186,7 +224,7 @@ class GradientTape:
         for origin, node in origins:
             ct = found.get(node)
             ct = lift(zeros_like(origin) if ct is None else ct, origin.value)
-            results.append(ct if isinstance(ct, Tensor) else Tensor(ct))
+            results.append(_tensor(ct))
         return tree.unflatten(structure, results)
 
     def forward_gradient(self, source: Tensor, target: Tensor, tangent: Any = None) -> Tensor:
@@ -218,12 +256,123 @@ class GradientTape:
         else:
             tangent = checked(tangent, origin, "forward_gradient", "tangent", "source")
         self._finish()
-        result = push({start: unshell(tangent)}, node, aval_of(end))
+        tangents = {start: unshell(tangent)}
+        (result,) = push(tangents, [node], cut=tangents, traced=is_traced(end))
         self._let_go([start, node])
-        result = lift(own(result, {id(tangent)}), end.value)
-        return result if isinstance(result, Tensor) else Tensor(result)
+        result = zeros_like(end) if result is None else own(result, {id(tangent)})
+        return _tensor(lift(result, end.value))
+
+    def jacobian(self, targets: Any, sources: Any) -> Any:
+        """Differentiate every element of the targets by every element of the sources.
+
+        The tape chooses between forward and reverse mode, block by block, or cuts what was recorded
+        where few numbers pass; `schedule` tells what it did and why.
+
+        Args:
+            targets: One tensor, or a container of them.
+            sources: One tensor or a container: tensors returned by `watch`, or anything recorded.
+
+        Returns:
+            For a target of shape `t` and a source of shape `s` a Jacobian of shape `t + s`;
+            containers nest as target, then source. Zeros where a target does not depend on a
+            source.
+
+        Raises:
+            TapeError: As for `gradient`.
+            DTypeError: A target or source is complex; use `gt.jacobian(f, holomorphic=True)`.
+
+        >>> tape = gt.GradientTape()
+        >>> x = tape.watch(np.array([1.0, 2.0]))
+        >>> tape.jacobian(x**2, x)
+        tensor([[2., 0.],
+                [0., 4.]])
+        """
+        self._check_use("jacobian")
+        leaves, structure = tree.flatten(sources)
+        outs, out_structure = tree.flatten(targets)
+        origins = [self._on_tape(source, "source", "jacobian") for source in leaves]
+        ends = [self._on_tape(target, "target", "jacobian") for target in outs]
+        for tensor, _ in (*origins, *ends):
+            if tensor.dtype.kind == "c":
+                raise DTypeError(
+                    f"jacobian: got {aval_of(tensor)}, expected real targets and sources; use "
+                    "gt.jacobian(f, holomorphic=True), or split it into real and imaginary parts"
+                )
+        self._finish()
+        blocks, self._schedule = jacobian_blocks(
+            self._level(),
+            [(node, aval_of(origin)) for origin, node in origins],
+            [(node, aval_of(end)) for end, node in ends],
+            self._scheduler or SchedulerConfig(),
+            traced=any(is_traced(end) for end, _ in ends),
+        )
+        self._let_go([node for _, node in (*origins, *ends)])
+        taken: set[int] = set()
+        rows = []
+        for t, (end, _) in enumerate(ends):
+            parts = [blocks.get((t, s)) for s in range(len(origins))]
+            row = [
+                np.zeros(end.shape + origin.shape, origin.dtype)
+                if part is None
+                else own(part, taken)
+                for part, (origin, _) in zip(parts, origins, strict=True)
+            ]
+            pairs = zip(row, origins, strict=True)
+            row = [_tensor(lift(part, origin.value)) for part, (origin, _) in pairs]
+            rows.append(tree.unflatten(structure, row))
+        return tree.unflatten(out_structure, rows)
+
+    def records(self, targets: Any = None) -> TapeRecords:
+        """What was recorded on the way to some targets, to iterate over and to print.
+
+        Args:
+            targets: One tensor, or a container of them; if not given, all numbers, such as losses,
+                that were computed on this tape and are still alive.
+
+        Returns:
+            The tensors that are watched, then the ops in the order in which they ran, each with the
+            shapes and dtypes of its results, its operands, and the line of your code if the tape
+            was made with `lines=True`.
+
+        Raises:
+            TapeError: A target is not on this tape, or its records were freed: by `gradient` of a
+                tape that is not persistent.
+
+        >>> tape = gt.GradientTape(lines=True)
+        >>> x = tape.watch(np.ones(3))
+        >>> loss = np.sum(2.0 * np.exp(x))
+        >>> print(tape.records(loss))
+        #0  watch     float64[3]
+        #1  exp       float64[3]  #0                              ...
+        #2  multiply  float64[3]  2.0, #1                         ...
+        #3  sum       float64[]   #2, axis=(0,), keepdims=False   ...
+        >>> [record.op for record in tape.records(loss)]
+        ['watch', 'exp', 'multiply', 'sum']
+        """
+        segment = self._segment
+        if self._used and not self.persistent:
+            raise TapeError(
+                "records: this tape was used already, and has freed its records; ask before, or "
+                "make it with gt.GradientTape(persistent=True)"
+            )
+        if targets is None:
+            found = [] if segment is None else [root() for root in segment.roots]
+            nodes = [node for node in found if node is not None]
+        else:
+            tensors = tree.flatten(targets)[0]
+            nodes = [self._on_tape(target, "target", "records")[1] for target in tensors]
+        return records_of(nodes, {} if segment is None else segment.lines)
+
+    def __iter__(self) -> Iterator[TapeRecord]:
+        """The records of all numbers, such as losses, that are alive; see `records`."""
+        return iter(self.records())
 
     def _check_use(self, what: str) -> None:
+        if not self.enabled:
+            raise TapeError(
+                f"{what}: this tape was made with enabled=False and has recorded nothing; make it "
+                "with enabled=True where gradients are needed"
+            )
         if self._used and not self.persistent:
             raise TapeError(
                 f"{what}: this tape was used already; a GradientTape answers once, unless it is "
@@ -259,6 +408,17 @@ class GradientTape:
             else "compute it from watched tensors, before the `with` block ends"
         )
         raise TapeError(f"{asked}: the {what} is not on this tape; {advice}")
+
+
+def _check_config(option: str, config: Any, kind: type) -> None:
+    if not (config is None or isinstance(config, kind)):
+        raise ArgumentError(
+            f"GradientTape: got {a_type(config)} for {option}, expected a gt.{kind.__name__}"
+        )
+
+
+def _tensor(value: Any) -> Tensor:
+    return value if isinstance(value, Tensor) else Tensor(value)
 
 
 def _check_order(source: Node, targets: list[Node], asked: str = "gradient") -> None:

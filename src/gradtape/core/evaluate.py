@@ -10,6 +10,7 @@ and modes; to involve those, a rule is applied to tensors that hold the arrays.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -150,9 +151,23 @@ def pull(
 
 
 def push(
-    op: Op, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    op: Op,
+    tangents: Sequence[Any],
+    out: Any,
+    inputs: Sequence[Any],
+    params: dict[str, Any],
+    *,
+    careful: bool = True,
 ) -> Any:
     """Apply the forward rule of an op to the tangents of its inputs, None for those without.
+
+    Args:
+        op: The op.
+        tangents: One per input, None for an input that has none.
+        out: The result, or its `Aval` if the rule does not read it.
+        inputs: Likewise.
+        params: The parameters of the call.
+        careful: Whether to look for 0·∞ at values that are not finite; if not, the caller does.
 
     Returns:
         The tangent of the result, or a tuple for several results; None if there is none. It is
@@ -161,20 +176,26 @@ def push(
     if WATCHING:
         state = STATE.get()
         if state.hidden:
-            return run_inside(seen_by(state.hidden), push, op, tangents, out, inputs, params)
+            again = functools.partial(push, careful=careful)
+            return run_inside(seen_by(state.hidden), again, op, tangents, out, inputs, params)
         if state.watched and op.kind not in _OF_USERS:
             tangents, out, inputs = lifted(tuple(tangents)), lifted(out), lifted(tuple(inputs))
-            return lowered(_push(op, tangents, out, inputs, params))
-    return _push(op, tangents, out, inputs, params)
+            return lowered(_push(op, tangents, out, inputs, params, careful))
+    return _push(op, tangents, out, inputs, params, careful)
 
 
 def _push(
-    op: Op, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    op: Op,
+    tangents: Sequence[Any],
+    out: Any,
+    inputs: Sequence[Any],
+    params: dict[str, Any],
+    careful: bool,
 ) -> Any:
     assert op.jvp is not None
     if computes_wide(op, tangents):
         tangents, out, inputs = widened(tangents), widened(out), widened(inputs)
-    if op.careful_jvp is None:
+    if op.careful_jvp is None or not careful:
         return op.jvp(tangents, out, *inputs, **params)
     if not is_traced(out):
         tangent = op.jvp(tangents, out, *inputs, **params)

@@ -23,7 +23,7 @@ from gradtape.core.level import Node, Segment
 from gradtape.core.nested import wrap
 from gradtape.core.offload import Offloaded, Store, owner_of
 from gradtape.core.op import Op
-from gradtape.core.record import Assigning, General, Output, Record, Taker, give_part
+from gradtape.core.record import Assigning, General, Output, Pusher, Record, Taker, give_part
 from gradtape.core.tensor import Tensor
 from gradtape.errors import TapeError
 
@@ -292,11 +292,11 @@ class Recomputable(General):
         (Record if self.flat else General).give(self, ct, taker, inputs, out)
         restorer.passed(self)
 
-    def push(self, tangents: Any, restorer: Any = None) -> Any:
+    def push(self, tangents: Any, pusher: Pusher) -> Any:
         given = tuple([None if node is None else tangents.get(node) for node in self.parents])
         if all(tangent is None for tangent in given):
             return None
-        return self.pushed(given, *restorer.values(self))
+        return self.pushed(given, pusher, *pusher.restorer.values(self))
 
 
 class RecomputableIndexing(Recomputable):

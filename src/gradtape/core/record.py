@@ -102,6 +102,23 @@ class Taker:
         return self._restorer
 
 
+class Pusher:
+    """What a push along records tells them, and they tell it: see `autodiff.pushforward`.
+
+    Attributes:
+        careful: Whether rules have to look for 0·∞ at values that are not finite.
+        unsure: Whether a rule was applied that has a careful form, which might give something else.
+        restorer: Finds the values of records that can be recomputed, see `core.restore`.
+    """
+
+    __slots__ = ("careful", "restorer", "unsure")
+
+    def __init__(self, restorer: Any, *, careful: bool) -> None:
+        self.restorer = restorer
+        self.careful = careful
+        self.unsure = False
+
+
 class Record(Node):
     """A record whose cotangent the walk keeps in `ct` until it gets there."""
 
@@ -137,41 +154,46 @@ class Record(Node):
             if result is not None:
                 taker.give(parent, lowered(result) if taker.watched else result)
 
-    def push(self, tangents: Tangents, restorer: Any = None) -> Any:
+    def push(self, tangents: Tangents, pusher: Pusher) -> Any:
         """The tangent of the result, given those of some nodes; None if no parent has one."""
         given = tuple([None if node is None else tangents.get(node) for node in self.parents])
         if all(tangent is None for tangent in given):
             return None
-        return self.pushed(given, self.inputs, self.out)
+        return self.pushed(given, pusher, self.inputs, self.out)
 
-    def pushed(self, given: tuple[Any, ...], inputs: Any, out: Any) -> Any:
+    def pushed(self, given: tuple[Any, ...], pusher: Pusher, inputs: Any, out: Any) -> Any:
         """The tangent of the result, given those of the inputs and the values."""
         op = self.op
         if op.jvp is None:
             raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
         if not op.partials:
-            return push_op(op, given, out, inputs, self.params or {})
+            return self.pushed_by_op(given, pusher, inputs, out)
         # The op's own rule would ask for shapes the fast path did not keep; here all are the same.
         if WATCHING and STATE.get().watched:
             given, out, inputs = lifted(given), lifted(out), lifted(inputs)
         total = sum_of_terms(op.partials, given, out, inputs)
-        if total is not None and op.careful_flat is not None and not is_finite(total):
-            total = sum_of_terms(op.careful_flat, given, out, inputs)
+        if op.careful_flat is not None:
+            if not pusher.careful:
+                pusher.unsure = True
+            elif total is not None and not is_finite(total):
+                total = sum_of_terms(op.careful_flat, given, out, inputs)
         return lowered(total)
+
+    def pushed_by_op(self, given: tuple[Any, ...], pusher: Pusher, inputs: Any, out: Any) -> Any:
+        """The same by the op's own rule for tangents."""
+        if self.op.careful_jvp is not None and not pusher.careful:
+            pusher.unsure = True
+        params = self.params or {}
+        return push_op(self.op, given, out, inputs, params, careful=pusher.careful)
 
     @property
     def aval(self) -> Any:
         """Shape and dtype of the result; a tuple of them for an op with several results."""
-        # Records of the fast paths have the shape of their inputs; kept values or parents tell it.
-        node: Any = self
-        while isinstance(node, Unary | Binary):
-            if node.params is not None:
-                return node.op.infer(aval_of(node.inputs[0]), **node.params)
-            for value in (node.out, *node.inputs):
-                if hasattr(value, "shape"):
-                    return aval_of(value)
-            node = next(parent for parent in node.parents if parent is not None)
-        return node.aval
+        return find_aval(self, {})
+
+    def own_aval(self, known: Mapping[Node, Any]) -> Any:
+        """The same, if it can be told from what is kept and the avals of parents; else None."""
+        raise NotImplementedError
 
     def keeps_large(self) -> bool:
         """Whether it keeps a large array that may live only for it, so that it is worth freeing."""
@@ -180,6 +202,44 @@ class Record(Node):
     def free(self) -> None:
         self.out = None
         self.op = _RELEASED
+
+
+def find_aval(record: Node, known: dict[Node, Any]) -> Any:
+    """Shape and dtype of the result of a record.
+
+    Args:
+        record: A record, or a leaf.
+        known: The avals of nodes that are known already; those found on the way are added.
+    """
+    found = record.own_aval(known) if isinstance(record, Record) else None
+    if found is not None:  # mostly
+        known[record] = found
+        return found
+    stack: list[Any] = [record]
+    while stack:
+        node = stack[-1]
+        if node not in known:
+            found = node.own_aval(known) if isinstance(node, Record) else node.aval
+            if found is None:  # that of a parent is needed first
+                stack += [parent for parent in node.parents if parent and parent not in known]
+                continue
+            known[node] = found
+        stack.pop()
+    return known[record]
+
+
+def _flat_aval(record: Unary | Binary, known: Mapping[Node, Any]) -> Any:
+    """The aval of a record of the fast paths, which keep no more than what rules read."""
+    op, inputs = record.op, record.inputs
+    if op.partials:  # all have one shape, but for numbers
+        for value in (record.out, *inputs):
+            if hasattr(value, "shape"):
+                return Aval(value.shape, value.dtype)
+        return next((known.get(parent) for parent in record.parents if parent), None)
+    avals: list[Any] = []
+    for value, parent in zip(inputs, record.parents, strict=True):
+        avals.append(known.get(parent) if value is None and parent else aval_of(value))
+    return None if None in avals else op.infer(*avals, **record.params or {})
 
 
 def _rebuilt(value: Any, node: Node | None) -> Any:
@@ -211,6 +271,9 @@ class Unary(Record):
     @property
     def inputs(self) -> tuple[Any]:
         return (self.x,)
+
+    def own_aval(self, known: Mapping[Node, Any]) -> Any:
+        return _flat_aval(self, known)
 
     def pull(self, ct: Any, taker: Taker) -> None:
         if taker.rebuild or taker.watched:
@@ -265,6 +328,9 @@ class Binary(Record):
     @property
     def inputs(self) -> tuple[Any, Any]:
         return self.x, self.y
+
+    def own_aval(self, known: Mapping[Node, Any]) -> Any:
+        return _flat_aval(self, known)
 
     def pull(self, ct: Any, taker: Taker) -> None:
         if taker.rebuild or taker.watched:
@@ -352,8 +418,7 @@ class General(Record):
             if parent is not None and result is not None:
                 taker.give(parent, fit(result, value))
 
-    @property
-    def aval(self) -> Any:
+    def own_aval(self, known: Mapping[Node, Any]) -> Any:
         return aval_of(self.out) if self.avals is None else self.avals
 
     def _whole(self, ct: Any) -> tuple[Any, ...]:
@@ -372,11 +437,11 @@ class General(Record):
             return _rebuilt(out, self)
         return tuple([_rebuilt(value, Output(self, i)) for i, value in enumerate(out)])
 
-    def pushed(self, given: tuple[Any, ...], inputs: Any, out: Any) -> Any:
+    def pushed(self, given: tuple[Any, ...], pusher: Pusher, inputs: Any, out: Any) -> Any:
         op = self.op
         if op.jvp is None:
             raise NotDifferentiableError(f"{op.name}: has no forward-mode derivative")
-        tangent = push_op(op, given, out, inputs, self.params)
+        tangent = self.pushed_by_op(given, pusher, inputs, out)
         if tangent is None or not computes_wide(op, given):
             return tangent
         if op.outputs == 1:
@@ -446,12 +511,11 @@ class Output(Record):
     def pull(self, ct: Any, taker: Taker) -> None:
         taker.give_output(self.parent, self.index, ct)
 
-    def push(self, tangents: Tangents, restorer: Any = None) -> Any:
+    def push(self, tangents: Tangents, pusher: Pusher) -> Any:
         parts = tangents.get(self.parent)
         return None if parts is None else parts[self.index]
 
-    @property
-    def aval(self) -> Any:
+    def own_aval(self, known: Mapping[Node, Any]) -> Any:
         return self.parent.avals[self.index]
 
     def free(self) -> None:
@@ -486,8 +550,7 @@ class Indexing(Record):
     def params(self) -> dict[str, Any]:
         return {"index": self.index}
 
-    @property
-    def aval(self) -> Any:
+    def own_aval(self, known: Mapping[Node, Any]) -> Any:
         return self.op.infer(self.x, index=self.index)
 
     def pull(self, ct: Any, taker: Taker) -> None:
@@ -517,8 +580,7 @@ class Constant(Record):
         self.out = aval
         self.ct = None
 
-    @property
-    def aval(self) -> Any:
+    def own_aval(self, known: Mapping[Node, Any]) -> Any:
         return self.out
 
     def pull(self, ct: Any, taker: Taker) -> None:

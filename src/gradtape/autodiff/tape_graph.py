@@ -1,0 +1,185 @@
+"""The records between sources and targets: their order, their sizes, and what sweeps cost.
+
+A *sweep* pushes tangents forward along records, or pulls cotangents back, many at once. Its time
+is estimated from shapes alone, so that it can be planned for a function that is being traced, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from gradtape.core.aval import Aval
+from gradtape.core.cost import estimated_cost
+from gradtape.core.level import Leaf, Node
+from gradtape.core.record import Output, Record, find_aval
+
+# Microseconds that a sweep takes, a record in it, and a product of two Jacobians, however few
+# numbers there are.
+_PER_SWEEP, _PER_RECORD, _PER_FACTOR = 100.0, 15.0, 50.0
+# Microseconds for an operation on an element, one of many at once.
+_PER_OPERATION = 1.5e-4
+# A multiplication and an addition in a matrix product take less.
+_PER_PRODUCT = 3e-5
+
+
+class TapeGraph:
+    """The records on the ways from some nodes to others, oldest first.
+
+    Attributes:
+        sources: Where the ways begin.
+        targets: Where they end.
+        records: The records on the way; sources are among them if they are records themselves.
+    """
+
+    def __init__(self, sources: Sequence[Node], targets: Sequence[Node]) -> None:
+        self.sources, self.targets = sources, targets
+        self.records: list[Record] = []
+        self._start = start = set(sources)
+        self._avals: dict[Node, Any] = {}
+        avals, depends = self._avals, set(start)
+        for record in ancestors(targets):
+            if not depends.isdisjoint(record.parents):
+                depends.add(record)
+            elif record not in start:
+                continue
+            self.records.append(record)
+            find_aval(record, avals)
+        for source in sources:
+            find_aval(source, avals)
+
+    def aval(self, node: Node) -> Aval:
+        """Shape and dtype of the value of a node."""
+        found: Aval = self._avals[node]
+        return found
+
+    def size(self, node: Node) -> float:
+        """How many numbers the value of a node is; infinite for several values at once."""
+        aval = self._avals[node]
+        return math.inf if type(aval) is tuple else math.prod(aval.shape)
+
+    # ---- cost ------------------------------------------------------------------------------
+
+    def costs(self) -> list[float]:
+        """Microseconds that the records up to each position take in a sweep.
+
+        It is for each direction that is swept, and begins with 0.
+        """
+        total, found = 0.0, [0.0]
+        for record in self.records:
+            if record not in self._start and type(record) is not Output:
+                total += self._cost(record)
+            found.append(total)
+        return found
+
+    def _cost(self, record: Record) -> float:
+        outs, op, parents = self._avals[record], record.op, record.parents
+        tracked: int = len(parents) - parents.count(None)
+        if op.partials:  # as `estimated_cost` has it for elementwise ops
+            return float(4 * math.prod(outs.shape) * tracked) * _PER_OPERATION
+        avals = [
+            value if node is None else self._avals.get(node, value)
+            for node, value in zip(parents, record.inputs, strict=True)
+        ]
+        operations = estimated_cost(op, avals, outs if type(outs) is tuple else (outs,))
+        product = op.kind == "contraction"
+        return operations * tracked * (_PER_PRODUCT if product else _PER_OPERATION)
+
+    # ---- dependencies ----------------------------------------------------------------------
+
+    def reached(self) -> list[int]:
+        """For each target, the sources that it depends on, as bits of a number."""
+        if len(self.sources) == len(self.targets) == 1:
+            return [int(bool(self.records) or self.sources[0] is self.targets[0])]
+        bits: dict[Node, int] = {source: 1 << n for n, source in enumerate(self.sources)}
+        for record in self.records:
+            found = bits.get(record, 0)
+            for parent in record.parents:
+                found |= bits.get(parent, 0) if parent is not None else 0
+            bits[record] = found
+        return [bits.get(target, 0) for target in self.targets]
+
+    def sources_are_independent(self) -> bool:
+        """Whether no source was computed from another one."""
+        start = self._start
+        return all(type(node) is Leaf for node in start) or not any(
+            start.intersection(ancestors(_parents(node))) for node in start
+        )
+
+    # ---- cuts ------------------------------------------------------------------------------
+
+    def lifetimes(self) -> dict[Node, tuple[int, int]]:
+        """From which position to before which one the value of a node has to be carried along.
+
+        Position p is that before record p. Sources are there from the beginning, targets to the
+        end.
+        """
+        born: dict[Node | None, int] = dict.fromkeys(self.sources, 0)
+        last: dict[Node | None, int] = {}
+        start = self._start
+        for place, record in enumerate(self.records, 1):
+            if record in start:
+                continue
+            born[record] = place
+            for parent in record.parents:
+                last[parent] = place
+        end = len(self.records) + 1
+        last.update((target, end) for target in self.targets)
+        return {node: (begin, last[node]) for node, begin in born.items() if node and node in last}
+
+    def widths(self, lifetimes: dict[Node, tuple[int, int]]) -> list[float]:
+        """How many numbers pass at each position: all that comes later depends on these alone."""
+        change = [0.0] * (len(self.records) + 2)
+        several = [0] * (len(self.records) + 2)
+        for node, (begin, end) in lifetimes.items():
+            size = self.size(node)
+            if math.isinf(size):
+                several[begin] += 1
+                several[end] -= 1
+            else:
+                change[begin] += size
+                change[end] -= size
+        pairs = zip(accumulate(change[:-1]), accumulate(several[:-1]), strict=True)
+        return [math.inf if blocked else width for width, blocked in pairs]
+
+    def crossing(self, lifetimes: dict[Node, tuple[int, int]], position: int) -> list[Node]:
+        """The nodes whose values pass at a position."""
+        return [node for node, (begin, end) in lifetimes.items() if begin <= position < end]
+
+
+def sweep_time(records: float, cost: float, directions: float) -> float:
+    """Microseconds that a sweep takes.
+
+    Args:
+        records: How many records it goes along.
+        cost: The sum of their costs.
+        directions: How many tangents or cotangents there are.
+    """
+    return _PER_SWEEP + records * _PER_RECORD + cost * directions
+
+
+def product_time(rows: float, inner: float, columns: float) -> float:
+    """Microseconds that a matrix product takes."""
+    return _PER_FACTOR + 2 * rows * inner * columns * _PER_PRODUCT
+
+
+def _parents(node: Node) -> list[Node]:
+    return [parent for parent in getattr(node, "parents", ()) if parent is not None]
+
+
+def ancestors(nodes: Sequence[Node]) -> list[Record]:
+    """The records among some nodes, and those that they were computed from, oldest first."""
+    seen: set[Node] = set()
+    stack = list(nodes)
+    found: list[Record] = []
+    while stack:
+        node = stack.pop()
+        if node in seen or not isinstance(node, Record):
+            continue
+        seen.add(node)
+        found.append(node)
+        stack.extend([parent for parent in node.parents if parent is not None])
+    found.sort(key=lambda record: record.sequence)
+    return found

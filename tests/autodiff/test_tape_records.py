@@ -1,0 +1,141 @@
+"""Reading a tape: its records, their operands, and the lines they come from."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.autodiff.tape_records import Source
+from gradtape.core.aval import Aval
+from gradtape.errors import TapeError
+
+F64 = np.dtype(np.float64)
+
+
+def here() -> int:
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    return frame.f_back.f_lineno
+
+
+def test_records_in_order_with_operands_and_lines() -> None:
+    tape = gt.GradientTape(lines=True)
+    x, y = tape.watch(np.ones((2, 3))), tape.watch(2.0)
+    z = np.exp(x) * y
+    line = here() - 1
+    unused = x + 1.0
+    total = gt.sum(z, axis=1)
+    rows = tape.records(total)
+    assert [row.op for row in rows] == ["watch", "watch", "exp", "multiply", "sum"]
+    assert [row.number for row in rows] == [0, 1, 2, 3, 4]
+    exp, multiply, summed = rows[2:]
+    assert exp.operands == (Source(0),)
+    assert multiply.operands == (Source(2), Source(1))
+    assert multiply.results == (Aval((2, 3), F64),)
+    assert summed.results == (Aval((2,), F64),)
+    assert summed.params == {"axis": (1,), "keepdims": False}
+    assert exp.line == multiply.line == f"{__file__}:{line}"
+    assert "unused" not in str(rows)
+    assert str(unused.record.op.name) == "add"
+
+
+def test_the_listing() -> None:
+    tape = gt.GradientTape()
+    w = tape.watch(np.ones((3, 4)))
+    h = np.tanh(w @ np.ones(4)) + np.arange(3.0)
+    top, bottom = np.split(h, [1])
+    lines = str(tape.records([gt.sum(bottom) * 2.0, top])).splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        ["#0", "watch"],
+        ["#1", "matmul"],
+        ["#2", "tanh"],
+        ["#3", "add"],
+        ["#4", "split"],
+        ["#5", "sum"],
+        ["#6", "multiply"],
+    ]
+    assert "float64[3, 4]" in lines[0]
+    assert "#0, float64[4]" in lines[1]
+    assert "float64[1], float64[2]" in lines[4]
+    assert "#4[1]" in lines[5]
+    assert "#5, 2.0" in lines[6]
+
+
+def test_iterating_a_tape_goes_through_what_its_numbers_need() -> None:
+    tape = gt.GradientTape()
+    assert list(tape) == []
+    x = tape.watch(np.ones(3))
+    loss = gt.sum(x * x)
+    assert [row.op for row in tape] == ["watch", "multiply", "sum"]
+    del loss
+    assert list(tape) == []
+
+
+def test_all_kinds_of_records(rng: Any) -> None:
+    """Shapes are right on all paths: fast ones, large arrays, writes, parts, nested levels."""
+    tape = gt.GradientTape()
+    x = tape.watch(rng.normal(size=(4, 4)))
+    y = x * 1.0
+    y[0] = x[1] * 2.0
+    large = np.broadcast_to(y[0, 0], (300, 300)) + 1.0
+    out = np.linalg.solve(y + 4 * np.eye(4), x) @ np.ones(4) + np.sum(large) * 1.0
+    shapes = {(row.op, row.results[0].shape) for row in tape.records(out)}
+    assert {("solve", (4, 4)), ("matmul", (4,)), ("broadcast_to", (300, 300))} <= shapes
+    outer = gt.GradientTape()
+    v = outer.watch(np.ones(3))
+    inner = gt.GradientTape()
+    w = inner.watch(v)
+    slope = inner.gradient(np.sum(w**3), w)
+    assert outer.records(slope)[-1].results == (Aval((3,), F64),)
+
+
+def test_records_of_a_checkpointing_tape() -> None:
+    tape = gt.GradientTape(
+        checkpoint=gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Full), lines=True
+    )
+    x = tape.watch(np.ones(3))
+    y = np.exp(x) * 2.0
+    assert [row.results for row in tape.records(y)] == [(Aval((3,), F64),)] * 3
+    assert all(row.line for row in tape.records(y)[1:])
+
+
+def test_what_was_freed_or_is_not_on_the_tape() -> None:
+    tape = gt.GradientTape()
+    x = tape.watch(np.ones(3))
+    y = gt.sum(x * x)
+    tape.gradient(y, x)
+    with pytest.raises(TapeError, match="records: this tape was used already"):
+        tape.records(y)
+    with pytest.raises(TapeError, match="records: the target is not on this tape"):
+        gt.GradientTape().records(np.ones(3))
+
+
+def test_constructors_compose_and_keep_all_options() -> None:
+    checkpoint = gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Full)
+    scheduler = gt.SchedulerConfig(strategy=gt.SchedulingStrategy.Reverse)
+    made = (
+        gt.GradientTape.with_checkpoint_config(checkpoint).with_scheduler_config(scheduler),
+        gt.GradientTape.with_scheduler_config(scheduler).with_checkpoint_config(checkpoint),
+        gt.GradientTape(checkpoint=checkpoint, scheduler=scheduler),
+    )
+    for tape in made:
+        x = tape.watch(np.array([1.0, 2.0]))
+        found = tape.jacobian(np.sin(x) * x, x)
+        assert tape.schedule.mode == "reverse"
+        assert tape.checkpoint_report is not None
+        np.testing.assert_allclose(
+            np.diag(np.asarray(found)), np.sin([1.0, 2.0]) + [1, 2] * np.cos([1.0, 2.0])
+        )
+    options = gt.GradientTape(persistent=True, lines=True, enabled=False)
+    kept = options.with_scheduler_config(scheduler)
+    assert (kept.persistent, kept.enabled) == (True, False)
+    tape = gt.GradientTape()
+    y = tape.watch(1.0) * 2.0
+    with pytest.raises(TapeError, match="with_scheduler_config: got a tape that has recorded"):
+        tape.with_scheduler_config(scheduler)
+    assert y.item() == 2.0
