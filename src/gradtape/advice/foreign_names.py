@@ -57,7 +57,6 @@ MODULE = {
     "is_tensor": "use isinstance(x, gt.Tensor)",
     "lax": "use NumPy's functions, and for loops and branches gt.scan, gt.while_loop, gt.cond",
     "lerp": "use x + weight * (y - x)",
-    "linearize": "use gt.jvp(f, (x,), (v,))",
     "logdet": "use gt.linalg.slogdet(x)[1], if the determinant is positive",
     "make_jaxpr": "use gt.graph.make_graph(f)(x)",
     "make_jvp": "use gt.jvp(f, (x,), (v,))",
@@ -77,7 +76,6 @@ MODULE = {
     "scatter": "write into a copy with gt.put_along_axis(copy, index, source, dim); gt.scatter_add "
     "adds",
     "set_default_dtype": "give dtype=; the default is float64, as NumPy's",
-    "set_grad_enabled": "use gt.no_grad or gt.enable_grad",
     "std_mean": "use gt.std(x, ddof=1), gt.mean(x)",
     "t": "use x.T",
     "tree_map": "use optree.tree_map",
