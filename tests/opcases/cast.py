@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from opcases.case import OpCase, draw, with_torch
+from gradtape.errors import ShapeError
+from opcases.case import At, OpCase, Raises, draw, with_torch
 
 X = draw(2, 3)
 DTYPES = (np.float64, np.float32, np.complex128)
@@ -31,6 +32,14 @@ SAMPLES = [
     ),
     OpCase(gt.copy, (X,), np.copy, dtypes=DTYPES),
     OpCase(gt.stop_gradient, (X,), lambda x: x, differentiable=False, dtypes=DTYPES),
+    OpCase(
+        gt.scale_gradient,
+        (X, 0.25),
+        lambda x, _factor: x,
+        differences=False,  # the derivative is another one on purpose
+        at=[At(([1.0, -2.0], 0.25), ([0.25, 0.25], 0.0)), At((3.0, -1.0), (-1.0, 0.0))],
+        raises=[Raises((X, X), ShapeError, r"factor of shape \(2, 3\), expected one number")],
+    ),
     OpCase(gt.conj, (X,), np.conj, elementwise=True, dtypes=DTYPES),
     OpCase(gt.real, (X,), np.real, elementwise=True, dtypes=DTYPES),
     OpCase(gt.imag, (X,), np.imag, elementwise=True, dtypes=DTYPES),

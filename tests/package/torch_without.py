@@ -18,6 +18,7 @@ WITHOUT_PEER: dict[str, str] = {
     **dict.fromkeys(("nanargmax", "nanargmin", "nanmax", "nanmin"), UNKNOWN),
     "nan_extreme_shares": "the gradient of nanmax and nanmin, which PyTorch does not have",
     "nonzero_total": "a check of what average divides by",
+    "scale_gradient": UNKNOWN,
     "numbers_along": "what the compiled argmax counts with",
     # Special functions
     **dict.fromkeys(

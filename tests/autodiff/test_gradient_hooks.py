@@ -1,0 +1,313 @@
+"""Hooks on gradients, and ops that scale them."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.core.level import LEAVES
+from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, UnsupportedError
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def leaf(value: Any = X) -> Any:
+    return gt.tensor(np.array(value), requires_grad=True)
+
+
+# ---- hooks of tensors ---------------------------------------------------------------------------
+
+
+def test_a_hook_sees_the_whole_gradient_once() -> None:
+    x, seen = leaf(), []
+    y = x * 2.0
+    loss = gt.sum(y * y) + gt.sum(y)  # two uses of y
+    y.register_hook(lambda ct: seen.append(ct.numpy()))
+    loss.backward()
+    assert len(seen) == 1
+    np.testing.assert_array_equal(seen[0], 2 * 2 * X + 1)
+    np.testing.assert_array_equal(x.grad.numpy(), 2 * (4 * X + 1))
+
+
+def test_what_a_hook_returns_takes_the_place_of_the_gradient() -> None:
+    x = leaf()
+    y = x * 2.0
+    y.register_hook(lambda ct: ct * 10.0)
+    y.register_hook(lambda ct: np.full(3, 1.0) + ct.numpy())  # sees what the first one returned
+    gt.sum(y).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.full(3, 22.0))
+
+
+def test_removed_hooks_are_not_called() -> None:
+    x = leaf()
+    handle = x.register_hook(lambda ct: ct * 0.0)
+    handle.remove()
+    handle.remove()
+    with x.register_hook(lambda ct: ct * 5.0):
+        gt.sum(x).backward()
+    gt.sum(x).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.full(3, 6.0))
+    assert not LEAVES.hooked
+
+
+def test_on_tapes_and_in_transforms() -> None:
+    tape = gt.GradientTape(persistent=True)
+    x = tape.watch(X)
+    y = x**2
+    y.register_hook(lambda ct: 3.0 * ct)
+    np.testing.assert_array_equal(np.asarray(tape.gradient(gt.sum(y), x)), 6 * X)
+    by_y, by_x = tape.gradient(gt.sum(y), [y, x])  # by y: what its hooks left
+    np.testing.assert_array_equal(np.asarray(by_y), np.full(3, 3.0))
+    np.testing.assert_array_equal(np.asarray(by_x), 6 * X)
+
+    def function(x: Any) -> Any:
+        y = np.sin(x)
+        y.register_hook(lambda ct: 2.0 * ct)
+        return np.sum(y)
+
+    np.testing.assert_allclose(gt.grad(function)(X), 2 * np.cos(X))
+    np.testing.assert_allclose(gt.jit(gt.grad(function))(X), 2 * np.cos(X))
+    np.testing.assert_allclose(gt.vmap(gt.grad(function))(X[None]), 2 * np.cos(X)[None])
+    second = gt.grad(lambda x: np.sum(gt.grad(function)(x)))(X)
+    np.testing.assert_allclose(second, -2 * np.sin(X))
+    _, pull = gt.vjp(function, X)
+    np.testing.assert_allclose(pull(1.0)[0], 2 * np.cos(X))
+
+
+def test_a_hook_may_depend_on_what_is_differentiated_further_out() -> None:
+    def scaled(w: Any) -> Any:
+        def inner(x: Any) -> Any:
+            y = x * 1.0
+            y.register_hook(lambda ct: w * ct)
+            return np.sum(y * y)
+
+        return np.sum(gt.grad(inner)(X))
+
+    # The inner gradient is w·2x.
+    assert gt.grad(scaled)(3.0) == 2 * np.sum(X)
+
+
+def test_hooks_in_contexts_do_not_record() -> None:
+    x, w = leaf(), leaf([2.0, 2.0, 2.0])
+    x.register_hook(lambda ct: ct * w)
+    gt.sum(x).backward()
+    assert x.grad.record is None
+    np.testing.assert_array_equal(x.grad.numpy(), [2.0, 2.0, 2.0])
+    x, w = leaf(), leaf([2.0, 2.0, 2.0])
+    y = x * x
+    y.register_hook(lambda ct: ct * w)
+    gt.sum(y).backward(create_graph=True)
+    gt.sum(x.grad).backward()
+    np.testing.assert_array_equal(w.grad.numpy(), 2 * X)
+
+
+def test_with_create_graph_checkpoints_and_release() -> None:
+    for options in ({"release": True}, {"create_graph": True}):
+        x, seen = leaf(), []
+        y = np.exp(x)
+        y.register_hook(lambda ct, seen=seen: seen.append(1))
+        gt.sum(y * y).backward(**options)
+        assert seen == [1]
+        np.testing.assert_allclose(x.grad.detach().numpy(), 2 * np.exp(2 * X))
+    config = gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Full)
+    tape = gt.GradientTape(checkpoint=config)
+    x = tape.watch(X)
+    y = np.exp(x)
+    y.register_hook(lambda ct: 2.0 * ct)
+    np.testing.assert_allclose(np.asarray(tape.gradient(gt.sum(y * y), x)), 4 * np.exp(2 * X))
+
+
+def test_a_hook_is_called_once_even_where_values_are_not_finite() -> None:
+    x, seen = leaf([0.0, 1.0]), []
+    with np.errstate(divide="ignore"):
+        y = np.where(x > 0, np.log(x), 0.0)
+    y.register_hook(lambda ct: seen.append(1))
+    gt.sum(y).backward()
+    assert seen == [1]
+    np.testing.assert_array_equal(x.grad.numpy(), [0.0, 1.0])
+
+
+def test_results_of_ops_with_several_outputs() -> None:
+    x, seen = leaf([[2.0, 1.0], [1.0, 3.0]]), []
+    values, _ = np.linalg.eigh(x)
+    values.register_hook(lambda ct: seen.append(ct.numpy()))
+    gt.sum(values).backward()
+    np.testing.assert_array_equal(seen, [[1.0, 1.0]])
+    np.testing.assert_allclose(x.grad.numpy(), np.eye(2), atol=1e-14)
+
+
+def test_errors_of_hooks() -> None:
+    x = leaf()
+    y = x * 2.0
+    with y.register_hook(lambda ct: ct[:2]), pytest.raises(ShapeError, match=r"shape \(2,\)"):
+        gt.sum(y).backward()
+    with y.register_hook(lambda ct: np.arange(3)), pytest.raises(DTypeError, match="int64"):
+        gt.sum(y).backward()
+
+    def fails(_ct: Any) -> None:
+        raise RuntimeError("mine")
+
+    with y.register_hook(fails), pytest.raises(RuntimeError, match="mine"):
+        gt.sum(y).backward()
+    assert x.grad is None
+    gt.sum(y).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.full(3, 2.0))
+
+
+def test_tensors_that_get_no_gradient() -> None:
+    with pytest.raises(TapeError, match="register_hook: got a tensor that requires no gradient"):
+        gt.ones(3).register_hook(print)
+    with pytest.raises(ArgumentError, match="register_hook: got an int"):
+        leaf().register_hook(3)
+    with pytest.raises(ArgumentError, match="expected a leaf"):
+        (leaf() * 2.0).register_post_accumulate_grad_hook(print)
+
+    def hooked(x: Any) -> Any:
+        x.register_hook(print)
+        return x
+
+    with pytest.raises(UnsupportedError, match="register_hook: got a tensor of vmap"):
+        gt.vmap(hooked)(X)
+    with pytest.raises(UnsupportedError, match="register_hook: got a tensor of jvp"):
+        gt.jvp(hooked, (X,), (X,))
+
+
+# ---- hooks of leaves ----------------------------------------------------------------------------
+
+
+def test_leaves_are_complete_as_soon_as_all_their_uses_are_pulled() -> None:
+    first, second, order = leaf(), leaf(), []
+    h = first * 2.0
+    h.register_hook(lambda ct: order.append("h"))
+    y = h * second
+    z = y * second
+    z.register_hook(lambda ct: order.append("z"))
+    y.register_hook(lambda ct: order.append("y"))
+    second.register_hook(lambda ct: order.append("second"))
+    first.register_hook(lambda ct: order.append("first"))
+    gt.sum(z).backward()
+    # `second` is used by y and z: it is complete before h is reached.
+    assert order == ["z", "y", "second", "h", "first"]
+
+
+def test_steps_are_taken_while_the_backward_pass_goes_on() -> None:
+    weights = [leaf(np.full((2, 2), 0.5)) for _ in range(4)]
+    pending: list[int] = []
+
+    def step(weight: Any) -> None:
+        pending.append(sum(w.grad is not None for w in weights))
+        with gt.no_grad():
+            weight[...] = weight - 0.1 * weight.grad
+        weight.grad = None
+
+    for weight in weights:
+        weight.register_post_accumulate_grad_hook(step)
+    plain = [leaf(np.full((2, 2), 0.5)) for _ in range(4)]
+    for own in (weights, plain):
+        h: Any = np.ones(2)
+        for weight in own:
+            h = np.tanh(weight @ h)
+        gt.sum(h).backward()
+    assert pending == [1, 1, 1, 1]  # never more than one gradient at a time
+    for weight, other in zip(weights, plain, strict=True):
+        np.testing.assert_allclose(
+            weight.detach().numpy(), 0.5 - 0.1 * other.grad.numpy(), rtol=1e-15
+        )
+
+
+def test_the_gradient_is_accumulated_before_the_hook() -> None:
+    x, seen = leaf(), []
+    x.register_hook(lambda ct: 2.0 * ct)
+    x.register_post_accumulate_grad_hook(lambda x: seen.append(x.grad.numpy().copy()))
+    gt.sum(x).backward()
+    gt.sum(x).backward()
+    np.testing.assert_array_equal(seen, [np.full(3, 2.0), np.full(3, 4.0)])
+
+
+def test_leaves_that_are_the_target_or_not_reached() -> None:
+    x, other, seen = leaf(), leaf(), []
+    x.register_hook(lambda ct: seen.append("x"))
+    x.backward(np.ones(3))
+    assert seen == ["x"]
+    other.register_hook(lambda ct: seen.append("other"))
+    gt.sum(gt.floor(other) * 0.0 + x).backward()  # floor passes nothing on
+    assert seen == ["x", "x"]
+    # The record of floor is never reached, so that `other` is complete only at the end.
+    gt.sum(other * 2.0 + gt.sign(gt.floor(other * 1.5))).backward()
+    assert seen == ["x", "x", "other"]
+
+
+def test_hooks_die_with_their_tensor() -> None:
+    def made() -> weakref.ref[Any]:
+        x = leaf()
+        x.register_post_accumulate_grad_hook(lambda _: x)  # refers to its own tensor
+        return weakref.ref(x)
+
+    held = made()
+    gc.collect()
+    assert held() is None
+    assert not LEAVES.hooked
+
+
+def test_handles_do_not_keep_history() -> None:
+    x = leaf()
+    y = x * 2.0
+    handle = y.register_hook(print)
+    record = weakref.ref(y.record)
+    del y
+    gc.collect()
+    assert record() is None
+    handle.remove()
+
+
+# ---- scaling ------------------------------------------------------------------------------------
+
+
+def test_scaled_gradients_in_both_modes() -> None:
+    def function(x: Any) -> Any:
+        return gt.scale_gradient(x, 0.5) ** 2
+
+    np.testing.assert_array_equal(function(X), X**2)
+    np.testing.assert_array_equal(gt.grad(lambda x: np.sum(function(x)))(X), X)
+    np.testing.assert_array_equal(gt.jvp(function, (X,), (np.ones(3),))[1], X)
+    np.testing.assert_array_equal(gt.jit(gt.grad(lambda x: np.sum(function(x))))(X), X)
+    assert gt.grad(lambda x, f: np.sum(gt.scale_gradient(x, f)), 1)(X, 2.0) == 0.0
+    reversed_ = gt.grad(lambda x: np.sum(gt.reverse_gradient(x, 3.0) * 2.0))(X)
+    np.testing.assert_array_equal(reversed_, np.full(3, -6.0))
+    assert gt.scale_gradient(np.float32(2.0), 0.5).dtype == np.float32
+    with pytest.raises(ShapeError, match=r"factor of shape \(2,\), expected one number"):
+        gt.scale_gradient(X, np.ones(2))
+
+
+# ---- gradients only where they are needed -------------------------------------------------------
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_tape_that_is_off_records_nothing(enabled: bool) -> None:
+    tape = gt.GradientTape(enabled=enabled)
+    x = tape.watch(X)
+    loss = gt.sum(x * x)
+    assert (len(tape) > 0) is enabled
+    assert loss.requires_grad is enabled
+    if enabled:
+        np.testing.assert_array_equal(np.asarray(tape.gradient(loss, x)), 2 * X)
+    else:
+        assert float(loss) == 14.0
+        assert "off" in repr(tape)
+        with pytest.raises(TapeError, match="enabled=False"):
+            tape.gradient(loss, x)
+
+
+def test_set_grad_enabled() -> None:
+    x = leaf()
+    for flag in (True, False):
+        with gt.set_grad_enabled(flag):
+            assert (x * 2.0).requires_grad is flag
+        assert (x * 2.0).requires_grad
+    with gt.no_grad(), gt.set_grad_enabled(True):
+        assert (x * 2.0).requires_grad
