@@ -106,6 +106,10 @@ class NotDifferentiableError(GradtapeError, TypeError):
     """A derivative was asked for that does not exist; `detach()` the argument if that is meant."""
 
 
+class AnomalyError(GradtapeError, FloatingPointError):
+    """A value or derivative that is not finite, found by `gt.detect_anomaly`."""
+
+
 class TapeError(GradtapeError, RuntimeError):
     """A tape that cannot answer: used twice, cleared, or asked about a tensor it never saw."""
 

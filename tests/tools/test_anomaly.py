@@ -1,0 +1,130 @@
+"""`gt.detect_anomaly`: the line that made the first NaN or infinity, forward or backward."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.errors import AnomalyError
+
+ZERO = np.array([4.0, 0.0])
+
+
+def line_of(function: Any, offset: int) -> str:
+    """The place of a line of a function, counted from its `def`, as errors name it."""
+    return f"{__file__}:{inspect.getsourcelines(function)[1] + offset}"
+
+
+def root(x: Any) -> Any:
+    y = np.sqrt(x)
+    return np.sum(y * 2.0)
+
+
+def logarithm(x: Any) -> Any:
+    y = x * 2.0
+    return np.sum(np.log(y))
+
+
+def overflowing(x: Any) -> Any:
+    return np.sum(np.exp(x * 1000.0))
+
+
+@pytest.mark.parametrize(
+    ("run", "message", "line"),
+    [
+        (lambda: logarithm(gt.tensor(ZERO)), "log gives -inf at index (1,)", (logarithm, 2)),
+        (lambda: gt.grad(logarithm)(ZERO), "log gives -inf", (logarithm, 2)),
+        (
+            lambda: gt.jit(logarithm)(ZERO),
+            "in the compiled function logarithm, log",
+            (logarithm, 2),
+        ),
+        (lambda: gt.vmap(np.log)(ZERO), "log gives -inf", None),
+        (lambda: gt.grad(overflowing)(ZERO), "exp gives inf at index (0,)", (overflowing, 1)),
+        (lambda: gt.grad(root)(ZERO), "the gradient of sqrt gives inf", (root, 1)),
+        (lambda: gt.jit(gt.grad(root))(ZERO), "in the compiled function root, divide", None),
+        (lambda: gt.grad(gt.jit(root))(ZERO), "the gradient of root, compiled", None),
+        (lambda: gt.jvp(root, (ZERO,), (ZERO + 1.0,)), "the tangent of sqrt gives inf", (root, 1)),
+    ],
+    ids=[
+        "eager",
+        "grad",
+        "jit",
+        "vmap",
+        "overflow",
+        "backward",
+        "jit of grad",
+        "grad of jit",
+        "jvp",
+    ],
+)
+def test_the_op_and_its_line_are_named(run: Any, message: str, line: Any) -> None:
+    with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
+        run()
+    assert message in str(caught.value)
+    if line is not None:
+        assert f"at {line_of(*line)};" in str(caught.value)
+    assert isinstance(caught.value, FloatingPointError)
+
+
+def test_backward_in_contexts_and_on_tapes() -> None:
+    with gt.detect_anomaly():
+        x = gt.tensor(ZERO, requires_grad=True)
+        loss = root(x)
+        with pytest.raises(AnomalyError, match="the gradient of sqrt gives inf"):
+            loss.backward()
+        assert x.grad is None
+        tape = gt.GradientTape()
+        watched = tape.watch(ZERO)
+        loss = root(watched)
+        with pytest.raises(AnomalyError, match="the gradient of sqrt gives inf"):
+            tape.gradient(loss, watched)
+
+
+def test_a_loss_from_before_the_block_is_found_without_its_line() -> None:
+    x = gt.tensor(ZERO, requires_grad=True)
+    loss = root(x)
+    with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
+        loss.backward()
+    assert ".py" not in str(caught.value)
+
+
+def test_infinities_that_were_put_in_pass() -> None:
+    mask = np.array([0.0, -np.inf])
+    with gt.detect_anomaly():
+        out = gt.grad(lambda x: np.sum(gt.softmax(x + mask)[0]))(np.array([1.0, 2.0]))
+    assert np.all(np.isfinite(out))
+
+
+def test_branches_that_are_not_taken_settle() -> None:
+    # 0·∞ in a branch that was not taken counts as 0, in this mode as without it.
+    def function(x: Any) -> Any:
+        return np.sum(np.where(x > 0, np.log(x), 0.0))
+
+    with gt.detect_anomaly(check_inf=False):
+        np.testing.assert_array_equal(gt.grad(function)(ZERO), [0.25, 0.0])
+
+
+def test_nan_only() -> None:
+    with gt.detect_anomaly(check_inf=False):
+        assert np.isinf(gt.log(gt.tensor(ZERO)).numpy()[1])
+        with pytest.raises(AnomalyError, match="log gives nan at index"):
+            gt.log(gt.tensor([-1.0]))
+
+
+def test_nothing_is_found_where_all_is_finite_or_no_float() -> None:
+    def function(x: Any) -> Any:
+        order = np.argsort(x)
+        return (
+            np.sum(np.tanh(x[order]) * (x > 0)) + np.linalg.slogdet(np.outer(x, x) + np.eye(2))[1]
+        )
+
+    with gt.detect_anomaly():
+        found = gt.grad(function)(ZERO)
+        compiled = gt.jit(gt.grad(function))(ZERO)
+    np.testing.assert_allclose(found, gt.grad(function)(ZERO), rtol=1e-14)
+    np.testing.assert_allclose(compiled, found, rtol=1e-12)
