@@ -161,13 +161,13 @@ MODULE_EXEMPT: dict[str, str] = {
         ("Variable", "autograd", "cuda", "lax", "numpy", "tree_util", "set_default_dtype"), _A_TOOL
     ),
     **dict.fromkeys(
-        ("inference_mode", "is_grad_enabled", "is_tensor", "set_grad_enabled", "device_put"),
+        ("inference_mode", "is_grad_enabled", "is_tensor", "device_put"),
         _A_TOOL,
     ),
     **dict.fromkeys(
         ("compile", "custom_gradient", "make_jaxpr", "pmap", "primitive", "tree_map"), _A_TRANSFORM
     ),
-    **dict.fromkeys(("hessian_vector_product", "linearize", "make_jvp", "make_vjp"), _A_TRANSFORM),
+    **dict.fromkeys(("hessian_vector_product", "make_jvp", "make_vjp"), _A_TRANSFORM),
     **dict.fromkeys(("map_fn", "remat", "switch_case"), _A_TRANSFORM),
     **dict.fromkeys(
         ("io_callback", "numpy_function", "py_function", "pure_callback"), _A_TRANSFORM
@@ -319,7 +319,7 @@ _IN_PLACE = "it is a statement that changes the tensor"
 TENSOR_EXEMPT: dict[str, str] = {
     **dict.fromkeys(("add_", "sub_", "mul_", "div_", "clamp_", "copy_", "detach_"), _IN_PLACE),
     **dict.fromkeys(("fill_", "scatter_add_", "squeeze_", "zero_", "at"), _IN_PLACE),
-    **dict.fromkeys(("block_until_ready", "contiguous", "register_hook"), _A_TEXT),
+    **dict.fromkeys(("block_until_ready", "contiguous"), _A_TEXT),
     **dict.fromkeys(("cpu", "cuda", "requires_grad_", "retain_grad", "to", "type"), _A_TOOL),
     "unflatten": _A_TEXT,
 }

@@ -26,6 +26,7 @@ NO_EXAMPLE = {
 }
 NO_OPTIONS = {
     "gradtape.CheckpointStrategy": "an enumeration: its members are explained",
+    "gradtape.SchedulingStrategy": "the same",
     "gradtape.custom_jvp": "a decorator: its only argument is the function below it",
     "gradtape.custom_vjp": "the same",
 }
