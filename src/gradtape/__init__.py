@@ -402,6 +402,7 @@ if TYPE_CHECKING:
     from gradtape.tools.explain_call import explain_call as explain_call
     from gradtape.tools.memory import GradientMemoryProfiler as GradientMemoryProfiler
     from gradtape.tools.writes import detect_writes as detect_writes
+    from gradtape.tree import register_container as register_container
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
@@ -439,6 +440,7 @@ _LAZY = {
     "tools.explain_call": "explain_call",
     "tools.memory": "GradientMemoryProfiler",
     "tools.writes": "detect_writes",
+    "tree": "register_container",
 }
 _PLACES = {
     name: f"gradtape.{module}:{name}" for module, names in _LAZY.items() for name in names.split()

@@ -73,6 +73,9 @@ MODULE = {
     "randn_like": "use gt.randn(x.shape)",
     "range": "use gt.arange, which stops before its end, as Python's range",
     "ravel_pytree": "use optree, and gt.concat of the leaves",
+    "register_dataclass": "dataclasses are containers as they are",
+    "register_pytree_node": "use gt.register_container(cls, flatten, unflatten); dataclasses are "
+    "containers as they are",
     "rsqrt": "use 1 / gt.sqrt(x)",
     "scatter": "write into a copy with gt.put_along_axis(copy, index, source, dim); gt.scatter_add "
     "adds",
