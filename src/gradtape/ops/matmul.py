@@ -151,6 +151,8 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, i
     x = _matrices(x, ndim, matrix, axis is not None, 1)
     y = _matrices(y, ndim2, matrix, axis2 is not None, 0)
     out = x @ y
+    if ndim > 1 and ndim2 > 1:
+        return out, 0  # a reshaped result would be a view, and copied to be owned by the caller
     shape = out.shape[:-2] + (out.shape[-2:-1] if ndim > 1 else ())
     return reshape(out, shape + (out.shape[-1:] if ndim2 > 1 else ())), 0
 
