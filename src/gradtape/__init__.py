@@ -341,12 +341,14 @@ if TYPE_CHECKING:
     from gradtape.autodiff.checkpoint_profiler import CheckpointProfiler as CheckpointProfiler
     from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
     from gradtape.autodiff.host_call import host_call as host_call
+    from gradtape.autodiff.per_sample import per_sample_gradients as per_sample_gradients
     from gradtape.compiler.cpu.runtime.pool import (
         get_num_threads as get_num_threads,
         set_num_threads as set_num_threads,
     )
     from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
+    from gradtape.gradients.per_sample_norms import per_sample_norms as per_sample_norms
     from gradtape.graph.associative import associative_scan as associative_scan
     from gradtape.graph.branches import cond as cond, switch as switch
     from gradtape.graph.loops import (
@@ -416,9 +418,11 @@ _LAZY = {
     "autodiff.checkpoint_profiler": "CheckpointProfiler",
     "autodiff.custom": "custom_jvp custom_vjp",
     "autodiff.host_call": "host_call",
+    "autodiff.per_sample": "per_sample_gradients",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
+    "gradients.per_sample_norms": "per_sample_norms",
     "graph.associative": "associative_scan",
     "graph.branches": "cond switch",
     "graph.loops": "fori_loop map scan while_loop",

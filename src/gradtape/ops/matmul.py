@@ -177,8 +177,8 @@ _general = multilinear(
     kind="contraction",
     lower=Contraction(),
 )
-_OP: Op = _general.op  # type: ignore[attr-defined]
-_OP.flat_vjps = (_by_flat_left, _by_flat_right)
+matmul_op: Op = _general.op  # type: ignore[attr-defined]
+matmul_op.flat_vjps = (_by_flat_left, _by_flat_right)
 
 
 # ---- the fast path ------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ _OP.flat_vjps = (_by_flat_left, _by_flat_right)
 
 def _fast(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """`function(x, y)` with a straight line for raw vectors and matrices, as `core.fast` has."""
-    op = _OP
+    op = matmul_op
     keeps = {
         wanted: op.keeps(wanted)[1:] for wanted in ((True, True), (True, False), (False, True))
     }
@@ -241,7 +241,7 @@ def _fast(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reflected(y: Tensor, x: Any) -> Any:
-    return call_operator(_OP, (x, y), {})
+    return call_operator(matmul_op, (x, y), {})
 
 
 def _augmented(x: Tensor, y: Any) -> Tensor:

@@ -82,6 +82,7 @@ _linear = general(
     batch=_batch,
     kind="contraction",
 )
+linear_op: Op = _linear.op  # type: ignore[attr-defined]
 
 
 def linear(x: ArrayLike, /, weight: ArrayLike, bias: ArrayLike | None = None) -> Array:
