@@ -316,6 +316,8 @@ __array_api_version__ = ops.inspection.VERSION
 if TYPE_CHECKING:
     from gradtape import (
         fft as fft,
+        gradient_clipping as gradient_clipping,
+        gradients as gradients,
         graph as graph,
         linalg as linalg,
         ndimage as ndimage,
@@ -409,8 +411,8 @@ if TYPE_CHECKING:
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
-    "fft", "graph", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse", "special",
-    "stats", "testing",
+    "fft", "gradient_clipping", "gradients", "graph", "linalg", "ndimage", "nn", "optim", "random",
+    "signal", "sparse", "special", "stats", "testing",
 )  # fmt: skip
 _LAZY = {
     "autodiff.checkpoint": "adaptive_checkpoint checkpoint checkpoint_sequential",

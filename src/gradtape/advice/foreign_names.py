@@ -43,6 +43,8 @@ MODULE = {
     "bucketize": "use gt.searchsorted(boundaries, x)",
     "chain_matmul": "use gt.linalg.multi_dot([a, b, c])",
     "cholesky_solve": "use gt.linalg.cho_solve((factor, True), b)",
+    "clip_grad_norm_": "use gt.gradients.clip_by_global_norm(grads, max_norm), which returns them",
+    "clip_grad_value_": "use gt.gradients.clip_by_value(grads, clip_value), which returns them",
     "complex": "use x + 1j * y",
     "cuda": "tensors of CuPy's arrays are computed where these are: gt.asarray(cupy_array)",
     "device_put": "use t.to_device",
