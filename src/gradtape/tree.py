@@ -42,8 +42,8 @@ NAMESPACE = "gradtape"
 
 
 ndarray = np.ndarray
-# Classes that are known to be no containers. Only those that are there for good are added: others
-# would never be freed.
+# Classes that are known to be no containers. Only those of arrays are added, which are few: a class
+# in here is never freed.
 _KINDS: Once[bool] = Once()
 _LEAVES: dict[Any, bool] = _KINDS.made
 _LEAVES.update(
