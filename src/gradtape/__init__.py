@@ -321,6 +321,8 @@ __array_api_version__ = ops.inspection.VERSION
 if TYPE_CHECKING:
     from gradtape import (
         fft as fft,
+        gradient_clipping as gradient_clipping,
+        gradients as gradients,
         graph as graph,
         linalg as linalg,
         ndimage as ndimage,
@@ -347,12 +349,14 @@ if TYPE_CHECKING:
     from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
     from gradtape.autodiff.host_call import host_call as host_call
     from gradtape.autodiff.linearize import linearize as linearize
+    from gradtape.autodiff.per_sample import per_sample_gradients as per_sample_gradients
     from gradtape.compiler.cpu.runtime.pool import (
         get_num_threads as get_num_threads,
         set_num_threads as set_num_threads,
     )
     from gradtape.compiler.jit import jit as jit
     from gradtape.dtypes import bfloat16 as bfloat16
+    from gradtape.gradients.per_sample_norms import per_sample_norms as per_sample_norms
     from gradtape.graph.associative import associative_scan as associative_scan
     from gradtape.graph.branches import cond as cond, switch as switch
     from gradtape.graph.loops import (
@@ -413,12 +417,13 @@ if TYPE_CHECKING:
     from gradtape.tools.explain_call import explain_call as explain_call
     from gradtape.tools.memory import GradientMemoryProfiler as GradientMemoryProfiler
     from gradtape.tools.writes import detect_writes as detect_writes
+    from gradtape.tree import register_container as register_container
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
-    "fft", "graph", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse", "special",
-    "stats", "testing",
+    "fft", "gradient_clipping", "gradients", "graph", "linalg", "ndimage", "nn", "optim", "random",
+    "signal", "sparse", "special", "stats", "testing",
 )  # fmt: skip
 _LAZY = {
     "autodiff.checkpoint": "adaptive_checkpoint checkpoint checkpoint_sequential",
@@ -427,9 +432,11 @@ _LAZY = {
     "autodiff.custom": "custom_jvp custom_vjp",
     "autodiff.host_call": "host_call",
     "autodiff.linearize": "linearize",
+    "autodiff.per_sample": "per_sample_gradients",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",
+    "gradients.per_sample_norms": "per_sample_norms",
     "graph.associative": "associative_scan",
     "graph.branches": "cond switch",
     "graph.loops": "fori_loop map scan while_loop",
@@ -453,6 +460,7 @@ _LAZY = {
     "tools.explain_call": "explain_call",
     "tools.memory": "GradientMemoryProfiler",
     "tools.writes": "detect_writes",
+    "tree": "register_container",
 }
 _PLACES = {
     name: f"gradtape.{module}:{name}" for module, names in _LAZY.items() for name in names.split()

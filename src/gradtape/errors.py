@@ -55,6 +55,10 @@ class DivisionByZeroError(GradtapeError, ZeroDivisionError):
     """A Python integer divided by 0 in a compiled function: `n // 0`."""
 
 
+class NonFiniteError(GradtapeError, FloatingPointError):
+    """A gradient that is NaN or infinite where it has to be finite: clipping it by its norm."""
+
+
 class MissingNameError(GradtapeError, AttributeError):
     """A name that gradtape does not have, or calls something else: `gt.cat`; the text says what."""
 

@@ -2,16 +2,23 @@
 
 optree is loaded when the first container comes: most arguments are a single array, which needs no
 optree, and importing gradtape is cheaper without it.
+
+Dataclasses and attrs classes are containers of their fields. They need not be registered: optree
+takes an instance of a class it does not know for a leaf, and leaves are looked at before they are
+returned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from gradtape.locks import load, once
+from gradtape.class_fields import HOW_TO_MARK, fields_of, has_fields
+from gradtape.errors import ArgumentError, a_type
+from gradtape.locks import Once, load, loading, once
 
 # An optree.PyTreeSpec, or SINGLE.
 Structure = Any
@@ -34,10 +41,35 @@ _ARRAYS_HAVE = "__array_ufunc__"
 NAMESPACE = "gradtape"
 
 
+ndarray = np.ndarray
+# Classes that are known to be no containers. Only those of arrays are added, which are few: a class
+# in here is never freed.
+_KINDS: Once[bool] = Once()
+_LEAVES: dict[Any, bool] = _KINDS.made
+_LEAVES.update(
+    dict.fromkeys([ndarray, float, int, bool, complex, str, np.float64, np.float32], False)
+)
+
+
 @once
 def loaded() -> Any:
     """The module optree."""
     return load("optree")
+
+
+class _Optree:
+    """Functions of optree, which are attributes once they were asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(loaded(), name)
+        setattr(self, name, found)
+        return found
+
+
+_optree = _Optree()
+
+
+# ---- classes that are containers ----------------------------------------------------------------
 
 
 def register(
@@ -51,16 +83,114 @@ def register(
             attributes that hold the leaves.
         make: Returns an instance made of that rest and of other leaves.
     """
-    entry = loaded().GetAttrEntry
-    loaded().register_pytree_node(kind, take, make, path_entry_type=entry, namespace=NAMESPACE)
+    # optree has a lock of its own, which must not be held in a child process.
+    with loading():
+        register_node = loaded().register_pytree_node
+        entry = loaded().GetAttrEntry
+        register_node(kind, take, make, path_entry_type=entry, namespace=NAMESPACE)
 
 
-def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """The leaves of nested lists, tuples, dicts and registered nodes, and their structure."""
-    # A class that only claims operators with arrays for itself sets `__array_ufunc__` to None.
-    if type(tree) is np.ndarray or type(tree) is float or getattr(tree, _ARRAYS_HAVE, None):
+def register_container(
+    cls: type,
+    flatten: Callable[[Any], tuple[Any, ...]],
+    unflatten: Callable[[Any, Any], Any],
+) -> None:
+    """Make a class a container of arrays, as lists and dicts are.
+
+    Dataclasses and attrs classes are containers without it, and so are named tuples. It may be
+    called for them, too: what is said here counts from then on.
+
+    Args:
+        cls: The class; instances of its subclasses are not meant.
+        flatten: Returns a pair: what an instance holds, as a sequence of arrays or of containers,
+            and the rest of it, which has to be hashable and is compared by `==`. A third entry may
+            name the attributes that hold the former, for messages.
+        unflatten: Gets that rest and a sequence like the first, and returns an instance. What it
+            is given instead of arrays may be tensors, numbers or None.
+
+    Raises:
+        ArgumentError: It is not a class, or one that is a container by itself, such as `list`; the
+            others are not functions.
+
+    >>> class Line:
+    ...     def __init__(self, slope, offset):
+    ...         self.slope, self.offset = slope, offset
+    >>> gt.register_container(
+    ...     Line,
+    ...     lambda line: ((line.slope, line.offset), None, ("slope", "offset")),
+    ...     lambda _, parts: Line(*parts),
+    ... )
+    >>> gt.grad(lambda line: line.slope * 3.0 + line.offset)(Line(2.0, 1.0)).slope
+    np.float64(3.0)
+    """
+    if not isinstance(cls, type) or getattr(cls, _ARRAYS_HAVE, None):
+        got = f"{cls.__name__}, a class of arrays" if isinstance(cls, type) else a_type(cls)
+        raise ArgumentError(f"register_container: got {got}, expected a class of containers")
+    if not (callable(flatten) and callable(unflatten)):
+        raise ArgumentError(
+            f"register_container: got {a_type(flatten)} and {a_type(unflatten)} as flatten and "
+            "unflatten, expected functions"
+        )
+
+    def take(instance: Any) -> tuple[Any, ...]:
+        children, rest, *names = flatten(instance)
+        return children, rest, *map(tuple, names)
+
+    try:
+        register(cls, take, unflatten)
+    except ValueError:
+        _unregister(cls)
+        register(cls, take, unflatten)
+
+
+def _unregister(kind: type) -> None:
+    with loading():
+        try:
+            loaded().unregister_pytree_node(kind, namespace=NAMESPACE)
+        except ValueError:
+            raise ArgumentError(
+                f"register_container: got {kind.__name__}, which is a container by itself; "
+                "register a subclass"
+            ) from None
+
+
+def _is_new_container(leaf: Any) -> bool:
+    """Whether a leaf turns out to be an instance of a class that is a container from now on."""
+    kind: Any = type(leaf)
+    if getattr(kind, _ARRAYS_HAVE, None):
+        return _KINDS.find(kind, lambda: False)
+    fields = fields_of(leaf)
+    if fields is None:
+        return False
+    with suppress(ValueError):  # another thread was faster
+        register(kind, fields.take, fields.make)
+    return True
+
+
+# ---- taking apart, and putting together ---------------------------------------------------------
+
+
+def flatten(tree: Any, note: Callable[[Any], bool] | None = None) -> tuple[list[Any], Structure]:
+    """Take nested lists, tuples, dicts, dataclasses and other containers apart.
+
+    Args:
+        tree: The containers, or a single leaf.
+        note: Called for every container and leaf, the outermost first; says whether it is to be
+            treated as a leaf. With classes that are met for the first time, it is called again.
+
+    Returns:
+        The leaves, and the structure that puts them back.
+    """
+    kind = type(tree)
+    if kind is ndarray or kind is float:
         return [tree], SINGLE
-    leaves, structure = loaded().tree_flatten(tree, namespace=NAMESPACE)
+    # A class that only claims operators with arrays for itself sets `__array_ufunc__` to None.
+    if kind is not tuple and kind is not dict and getattr(tree, _ARRAYS_HAVE, None):
+        return [tree], SINGLE
+    leaves, structure = _optree.tree_flatten(tree, note, namespace=NAMESPACE)
+    for leaf in leaves:
+        if type(leaf) not in _LEAVES and _is_new_container(leaf):
+            return flatten(tree, note)
     return leaves, SINGLE if structure.is_leaf() else structure
 
 
@@ -86,8 +216,19 @@ class Place:
         self._number = number
 
     def __str__(self) -> str:
-        paths = loaded().tree_accessors(self._tree, namespace=NAMESPACE)
-        return self._name + str(paths[self._number].codify(""))
+        return self._name + str(self._path().codify(""))
+
+    def _path(self) -> Any:
+        return loaded().tree_accessors(self._tree, namespace=NAMESPACE)[self._number]
+
+    @property
+    def advice(self) -> str:
+        """What to do if the leaf is neither an array nor a number, as the end of a message."""
+        path = self._path()
+        holder = path and path[-1].type
+        if holder and has_fields(holder):
+            return f"; if it is no parameter, mark the field static: {HOW_TO_MARK}"
+        return ""
 
 
 def argument_place(args: Sequence[Any], number: int) -> Place:

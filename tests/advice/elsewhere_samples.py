@@ -172,8 +172,10 @@ MODULE_EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         ("io_callback", "numpy_function", "py_function", "pure_callback"), _A_TRANSFORM
     ),
-    "placeholder": _A_TEXT,
-    **dict.fromkeys(("ravel_pytree", "scatter"), _A_TEXT),
+    **dict.fromkeys(("clip_grad_norm_", "clip_grad_value_", "placeholder"), _A_TEXT),
+    **dict.fromkeys(
+        ("ravel_pytree", "register_dataclass", "register_pytree_node", "scatter"), _A_TEXT
+    ),
     **dict.fromkeys(("multinomial", "rand_like", "randn_like", "randperm"), _RANDOM),
 }
 

@@ -10,11 +10,13 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.nn.conv_products import conv_weights
 from opcases.case import At, OpCase, Raises, draw
 
 NATIVE_LATER = "native convolutions come with the compiler's own kernels"
 NOT_NATIVE = dict.fromkeys(
-    ("conv", "conv_input", "conv_weight", "conv_bias", "conv_input_bias"), NATIVE_LATER
+    ("conv", "conv_input", "conv_weight", "conv_weights", "conv_bias", "conv_input_bias"),
+    NATIVE_LATER,
 )
 
 
@@ -275,4 +277,75 @@ TRANSPOSED = [
     transposed(3, "bias", (1, 2, 2, 1, 2), (2, 1, 2, 2, 2), bias=True, groups=2, stride=2),
 ]
 
-CASES = [*CONV, *TRANSPOSED]
+# ---- weights of pairs ---------------------------------------------------------------------------
+
+
+def weights_of_pairs(x: Any, y: Any, kernel: Any = (2, 2), **geometry: Any) -> Any:
+    """The gradient by weights of each image by itself, as `vmap` asks for it."""
+    rank = len(kernel)
+    full = {"stride": (1,) * rank, "padding": ((0, 0),) * rank, "dilation": (1,) * rank}
+    return conv_weights(x, y, kernel=kernel, **full | {"groups": 1} | geometry)
+
+
+def sums_of_pairs(
+    x: Any,
+    y: Any,
+    kernel: Any = (2, 2),
+    stride: Any = (1, 1),
+    padding: Any = ((0, 0), (0, 0)),
+    dilation: Any = (1, 1),
+    groups: int = 1,
+) -> Any:
+    """The same in the words of its definition."""
+    c, o = x.shape[2] // groups, y.shape[2] // groups
+    x = np.pad(x, [(0, 0)] * 3 + list(padding))
+    dtype = np.result_type(x, y)
+    out = np.zeros((len(x), y.shape[2], c, *kernel), np.float32 if dtype == np.float16 else dtype)
+    for tap in itertools.product(*map(range, kernel)):
+        window = tuple(
+            slice(d * t, d * t + s * n, s)
+            for d, t, s, n in zip(dilation, tap, stride, y.shape[3:], strict=True)
+        )
+        for channel in range(y.shape[2]):
+            first = channel // o * c
+            seen = x[(slice(None), slice(None), slice(first, first + c), *window)]
+            sums = np.einsum("bnhw,bnchw->bc", y[:, :, channel], seen)
+            out[(slice(None), channel, slice(None), *tap)] = sums
+    return out.astype(dtype)
+
+
+PAIRS = [
+    OpCase(
+        weights_of_pairs,
+        (draw(3, 2, 2, 4, 3), draw(3, 2, 3, 3, 2, seed=1)),
+        sums_of_pairs,
+        ops=("conv_weights",),
+        dtypes=(np.float64, np.float32, np.float16, np.int64, np.complex128),
+        rtol=64,
+    ),
+    OpCase(
+        weights_of_pairs,
+        (draw(2, 1, 4, 5, 6), draw(2, 1, 6, 3, 2, seed=1)),
+        sums_of_pairs,
+        {
+            "kernel": (3, 2),
+            "stride": (2, 3),
+            "padding": ((1, 1), (0, 1)),
+            "dilation": (1, 2),
+            "groups": 2,
+        },
+        ops=("conv_weights",),
+        rtol=64,
+        label="groups",
+    ),
+    OpCase(
+        weights_of_pairs,
+        (draw(2, 1, 1, 4, 3), draw(2, 1, 1, 3, 2, seed=1)),
+        sums_of_pairs,
+        ops=("conv_weights",),
+        rtol=64,
+        label="depthwise",
+    ),
+]
+
+CASES = [*CONV, *TRANSPOSED, *PAIRS]

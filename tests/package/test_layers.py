@@ -20,7 +20,7 @@ PACKAGE = "gradtape"
 
 # In order; a module imports from earlier layers, and from its own as long as there is no cycle.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "config", "dtypes", "locks", "tree", "typing"}),
+    frozenset({"errors", "config", "dtypes", "locks", "class_fields", "tree", "typing"}),
     frozenset({"backends"}),
     frozenset({"core"}),
     frozenset({"advice"}),
@@ -33,6 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset(
         {"nn", "optim", "amp", "determinism", "random", "linalg", "fft", "special"}
         | {"signal", "ndimage", "sparse", "stats", "distributed", "io"}
+        | {"gradients", "gradient_clipping"}
     ),
     frozenset({"tools", "testing", "data", "demo", "cli"}),
     frozenset({"__init__", "__main__"}),

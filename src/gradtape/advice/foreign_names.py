@@ -43,6 +43,8 @@ MODULE = {
     "bucketize": "use gt.searchsorted(boundaries, x)",
     "chain_matmul": "use gt.linalg.multi_dot([a, b, c])",
     "cholesky_solve": "use gt.linalg.cho_solve((factor, True), b)",
+    "clip_grad_norm_": "use gt.gradients.clip_by_global_norm(grads, max_norm), which returns them",
+    "clip_grad_value_": "use gt.gradients.clip_by_value(grads, clip_value), which returns them",
     "complex": "use x + 1j * y",
     "cuda": "tensors of CuPy's arrays are computed where these are: gt.asarray(cupy_array)",
     "device_put": "use t.to_device",
@@ -72,6 +74,9 @@ MODULE = {
     "randn_like": "use gt.randn(x.shape)",
     "range": "use gt.arange, which stops before its end, as Python's range",
     "ravel_pytree": "use optree, and gt.concat of the leaves",
+    "register_dataclass": "dataclasses are containers as they are",
+    "register_pytree_node": "use gt.register_container(cls, flatten, unflatten); dataclasses are "
+    "containers as they are",
     "rsqrt": "use 1 / gt.sqrt(x)",
     "scatter": "write into a copy with gt.put_along_axis(copy, index, source, dim); gt.scatter_add "
     "adds",

@@ -64,9 +64,12 @@ def as_primals(container: Any, transform: str, where: str) -> tuple[list[Any], l
 def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
     """One value to differentiate: a tensor as it is, anything else converted to an array."""
     if not isinstance(value, Tensor) and not is_raw(value):
+        advice = where.advice if isinstance(where, tree.Place) else ""
         raise DTypeError(
             f"{transform}: {where} is {a_type(value)}, expected an array, a tensor or a "
-            "float" + ("; use np.array" if transform == "watch" else " (or containers of them)")
+            "float"
+            + ("; use np.array" if transform == "watch" else " (or containers of them)")
+            + advice
         )
     value = adopted(as_value(value))
     if isinstance(value, bool | int):

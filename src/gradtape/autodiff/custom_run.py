@@ -18,6 +18,7 @@ from gradtape.autodiff.forward import zeros_like
 from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import vmap
 from gradtape.backends import is_raw
+from gradtape.class_fields import has_fields
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call, is_differentiable
 from gradtape.core.lowering import Composite
@@ -165,7 +166,7 @@ class Run:
         Those of static arguments may have been left out, and parameters of the rule that are not
         arguments of this call, such as keywords and defaults, may have been given a None.
         """
-        fixed = [tree.flatten(arg)[1] is tree.SINGLE and is_object(arg) for arg in args]
+        fixed = [_is_fixed(arg) for arg in args]
         if isinstance(returned, tuple):
             while len(returned) > len(args) and returned[-1] is None:
                 returned = returned[:-1]
@@ -262,6 +263,18 @@ class Run:
             return vmap(self.jvp_rule, in_axes=(in_axes, 0, *in_axes))(tangents, out, *inputs)
 
         return self.vjp_rule and vjp_rule, self.jvp_rule and jvp_rule
+
+
+def _is_fixed(arg: Any) -> bool:
+    """Whether an argument is an object without derivatives, such as a configuration.
+
+    Fields of such an object may be Python numbers; differentiated ones are NumPy's.
+    """
+    leaves, structure = tree.flatten(arg)
+    if structure is tree.SINGLE:
+        return is_object(arg)
+    numbers = (float, int, bool, complex)
+    return has_fields(type(arg)) and all(type(x) in numbers or is_object(x) for x in leaves)
 
 
 def _parts(function: Any) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import tree
+from gradtape.class_fields import typed_key
 from gradtape.compiler.argument_specs import (
     ArrayLeaf,
     DictSpec,
@@ -151,9 +152,9 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
             return arguments(args, kwargs, Statics((0, *statics.positions), statics.names))
         _name_leaf(args, keywords, chosen)
         raise
-    values = [(name, _typed(value)) for name, value in (*fixed.items(), *named.items())]
-    key = (structure, kinds, orders, tuple(kwargs), len(args), *values)
     try:
+        values = [(name, _typed(value)) for name, value in (*fixed.items(), *named.items())]
+        key = (structure, kinds, orders, tuple(kwargs), len(args), *values)
         hash(key)
     except TypeError as error:
         statics_given = (*fixed.values(), *named.values())
@@ -183,33 +184,25 @@ def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], 
     if _PLAIN.issuperset(map(type, (*args, *kwargs.values()))):
         return *tree.flatten((args, kwargs)), ()
     orders: list[Any] = []
+    both = (args, kwargs)
 
     def note(node: Any) -> bool:
-        if isinstance(node, dict) and node is not kwargs:
+        if node is both:
+            orders.clear()
+        elif isinstance(node, dict) and node is not kwargs:
             orders.append(tuple([key if type(key) is str else _typed(key) for key in node]))
         return False
 
     # `note` is called for every node, to decide whether to stop there.
-    leaves, structure = tree.loaded().tree_flatten((args, kwargs), note, namespace=tree.NAMESPACE)
-    return leaves, structure, tuple(orders)
+    return *tree.flatten(both, note), tuple(orders)
 
 
 def _typed(value: Any) -> tuple[Any, ...]:
-    """A key with the type: 1, 1.0 and True are equal, as are 0.0 and -0.0, but differ here."""
-    kind = type(value)
     if isinstance(value, Tensor):
         raise ArgumentError(
             "jit: got a tensor as a static argument; pass tensors as ordinary arguments"
         )
-    if kind is tuple:
-        return kind, tuple(map(_typed, value))
-    # By their bits: NaN is not even equal to itself. Scalars of kind void are parts of arrays.
-    if kind is float or kind is complex or (isinstance(value, np.generic) and kind is not np.void):
-        number = np.asarray(value)
-        # Some bytes of a long double have no meaning.
-        bits = repr(value) if number.dtype.char in "gG" else number.tobytes()
-        return kind, number.dtype, bits
-    return kind, value
+    return typed_key(value)
 
 
 def merged(given: Arguments, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -253,7 +246,8 @@ def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, .
     if kind in _NUMBERS:
         return (kind,)
     needed = f"jit: {where} is of type {kind.__name__}, expected arrays, tensors, numbers or "
-    raise DTypeError(f"{needed}containers of them. {_instead_of(kind)}")
+    advice = where.advice if isinstance(where, tree.Place) else ""
+    raise DTypeError(f"{needed}containers of them. {_instead_of(kind)}{advice}")
 
 
 def _instead_of(kind: type) -> str:

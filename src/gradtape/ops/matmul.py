@@ -151,6 +151,8 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, i
     x = _matrices(x, ndim, matrix, axis is not None, 1)
     y = _matrices(y, ndim2, matrix, axis2 is not None, 0)
     out = x @ y
+    if ndim > 1 and ndim2 > 1:
+        return out, 0  # a reshaped result would be a view, and copied to be owned by the caller
     shape = out.shape[:-2] + (out.shape[-2:-1] if ndim > 1 else ())
     return reshape(out, shape + (out.shape[-1:] if ndim2 > 1 else ())), 0
 
@@ -175,8 +177,8 @@ _general = multilinear(
     kind="contraction",
     lower=Contraction(),
 )
-_OP: Op = _general.op  # type: ignore[attr-defined]
-_OP.flat_vjps = (_by_flat_left, _by_flat_right)
+matmul_op: Op = _general.op  # type: ignore[attr-defined]
+matmul_op.flat_vjps = (_by_flat_left, _by_flat_right)
 
 
 # ---- the fast path ------------------------------------------------------------------------------
@@ -184,7 +186,7 @@ _OP.flat_vjps = (_by_flat_left, _by_flat_right)
 
 def _fast(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """`function(x, y)` with a straight line for raw vectors and matrices, as `core.fast` has."""
-    op = _OP
+    op = matmul_op
     keeps = {
         wanted: op.keeps(wanted)[1:] for wanted in ((True, True), (True, False), (False, True))
     }
@@ -239,7 +241,7 @@ def _fast(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reflected(y: Tensor, x: Any) -> Any:
-    return call_operator(_OP, (x, y), {})
+    return call_operator(matmul_op, (x, y), {})
 
 
 def _augmented(x: Tensor, y: Any) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradtape import tree
+from gradtape.class_fields import has_fields
 from gradtape.core.level import LEAVES, Leaf
 from gradtape.core.state import clear_default_context_tape
 from gradtape.core.tensor import Tensor, innermost
@@ -49,8 +50,8 @@ class Optimizer:
     which ones are meant, and `zero_grad(params)` also clears the tape of the default context.
 
     Args:
-        params: Leaf tensors that require a gradient, in a sequence, a dict or nested ones; one
-            that appears twice counts once.
+        params: Leaf tensors that require a gradient, in a sequence, a dict, a dataclass or nested
+            ones; one that appears twice counts once.
         lr: The learning rate.
         **numbers: Further numbers that the rule takes.
 
@@ -308,12 +309,12 @@ class Optimizer:
 
     def _checked(self, params: Any) -> list[Tensor]:
         """The parameters as a list, each a leaf that requires a gradient."""
-        if isinstance(params, Tensor) or not isinstance(params, Iterable):
+        known = isinstance(params, list | tuple | dict) or has_fields(type(params))
+        if isinstance(params, Tensor) or not (known or isinstance(params, Iterable)):
             raise DTypeError(
                 f"{self._name}: got a {type(params).__name__} as parameters, expected a sequence "
                 "or dict of tensors: [w, b]"
             )
-        known = isinstance(params, list | tuple | dict)
         result: list[Tensor] = tree.flatten(params if known else list(params))[0]
         for param in result:
             if not isinstance(param, Tensor):

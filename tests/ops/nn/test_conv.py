@@ -12,7 +12,7 @@ from gradtape.core.aval import aval_of
 from gradtape.core.kernels import INSTALLED
 from gradtape.kernels.whole import WholeArrays
 from gradtape.ops.nn import conv_grouped, conv_kernels
-from gradtape.ops.nn.conv_products import conv, conv_input, conv_weight
+from gradtape.ops.nn.conv_products import conv, conv_input, conv_weight, conv_weights
 from opcases.conv import correlate
 
 F = gt.nn.functional
@@ -51,6 +51,23 @@ def test_three_products_come_of_one_form(number: int) -> None:
     by_input = np.sum(x * conv_input(y, w, sizes=x.shape[2:], **geometry))
     by_weight = np.sum(w * conv_weight(x, y, kernel=w.shape[2:], **geometry))
     np.testing.assert_allclose([by_input, by_weight], form, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("number", range(20))
+@pytest.mark.parametrize("chunk", [1, 400, 1 << 20])
+def test_weights_of_pairs(number: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conv_kernels, "_CHUNK", chunk)
+    rng = np.random.default_rng(number)
+    x, w, geometry = random_geometry(rng)
+    xs = np.stack([x, x[::-1], 2 * x])
+    ys = rng.normal(size=(3, *conv(x, w, **geometry).shape))
+    if number % 2:
+        xs, ys = (np.stack([channels_last(part) for part in array]) for array in (xs, ys))
+    found = conv_weights(xs, ys, kernel=w.shape[2:], **geometry)
+    one_by_one = [
+        conv_weight(a, b, kernel=w.shape[2:], **geometry) for a, b in zip(xs, ys, strict=True)
+    ]
+    np.testing.assert_allclose(found, one_by_one, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("number", range(30))

@@ -333,6 +333,82 @@ def conv_weight_by_kernels(x: Any, y: Any, kernel: Sizes, **geometry: Any) -> An
     return sums.astype(dtype, copy=False)
 
 
+# ---- the gradient of the weights, for each of many pairs ----------------------------------------
+
+
+def conv_weights_forward(xp: Any, x: Any, y: Any, kernel: Sizes, **geometry: Any) -> Any:
+    """`conv_weight_forward` of each pair of arrays along the first axis.
+
+    Groups of channels would do the same. Here only some pairs are laid out at a time, and their
+    products are written where they belong: channels stay first.
+    """
+    shape = Geometry(**geometry)
+    groups, c, o = shape.groups, x.shape[2] // shape.groups, y.shape[2] // shape.groups
+    if c == o == 1:
+        return _by_groups(functools.partial(conv_weight_forward, xp), x, y, kernel, shape)
+    (x, y), dtype = _working(x, y)
+    size, counts, taps_of = len(x), math.prod(y.shape[3:]), math.prod(kernel)
+    out = xp.empty((size, y.shape[2], c, *kernel), x.dtype)
+    if not (out.size and x.size and y.size):
+        out.fill(0)
+        return out.astype(dtype, copy=False)
+    into = out.reshape((size, groups, o, c * taps_of))
+    # Some pairs with all their channels, or one pair with some.
+    of_channel = groups * taps_of * counts * x.itemsize
+    pairs = max(1, _CHUNK // (of_channel * c))
+    channels = c if pairs > 1 else max(1, min(c, _CHUNK // of_channel))
+    for n in range(0, size, pairs):
+        for sample in range(x.shape[1]):
+            padded = _padded(xp, x[n : n + pairs, sample], 2, shape.padding)
+            cts = y[n : n + pairs, sample].reshape((-1, groups, o, counts))
+            for first in range(0, c, channels):
+                columns = _channel_columns(
+                    xp, padded, slice(first, first + channels), kernel, y.shape[3:], shape
+                )
+                part = into[n : n + pairs, ..., first * taps_of : (first + channels) * taps_of]
+                if sample:
+                    part += xp.matmul(cts, columns)
+                else:
+                    xp.matmul(cts, columns, out=part)
+    return out.astype(dtype, copy=False)
+
+
+def _channel_columns(
+    xp: Any, x: Any, channels: slice, kernel: Sizes, counts: Sizes, shape: Geometry
+) -> Any:
+    """Some channels of the windows of padded arrays, as matrices (pairs, g, windows, c·kernel)."""
+    split = x.reshape((len(x), shape.groups, -1, *x.shape[2:]))[:, :, channels]
+    n, group, channel, *steps = split.strides
+    seen = xp.lib.stride_tricks.as_strided(
+        split,
+        (*split.shape[:3], *kernel, *counts),
+        (
+            n,
+            group,
+            channel,
+            *(step * d for step, d in zip(steps, shape.dilation, strict=True)),
+            *(step * s for step, s in zip(steps, shape.stride, strict=True)),
+        ),
+    )
+    columns = _copy(xp, xp.empty(seen.shape, x.dtype), seen)
+    rows = columns.reshape((*split.shape[:2], -1, math.prod(counts)))
+    return rows.swapaxes(-1, -2)
+
+
+def conv_weights_by_kernels(x: Any, y: Any, kernel: Sizes, **geometry: Any) -> Any:
+    """`conv_weights_forward` by ops that have kernels, or `NotImplemented`."""
+    return _by_groups(conv_weight_by_kernels, x, y, kernel, Geometry(**geometry))
+
+
+def _by_groups(conv_weight: Convolve, x: Any, y: Any, kernel: Sizes, shape: Geometry) -> Any:
+    """The gradients of the weights of all pairs, as those of one pair with more groups."""
+    size, samples = x.shape[:2]
+    joined = [a.swapaxes(0, 1).reshape((samples, -1, *a.shape[3:])) for a in (x, y)]
+    wide = shape._replace(groups=size * shape.groups)
+    out = conv_weight(*joined, kernel=kernel, **wide._asdict())
+    return out if out is NotImplemented else out.reshape((size, -1, *out.shape[1:]))
+
+
 # ---- groups of few channels: several are one group, with weights of 0 between them --------------
 
 

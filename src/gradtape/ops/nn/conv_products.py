@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.aval import Aval
-from gradtape.core.batching import move_batch_axis
+from gradtape.core.batching import batch_as_samples, move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import multilinear
 from gradtape.core.op import Op
@@ -28,6 +28,8 @@ from gradtape.ops.nn.conv_kernels import (
     conv_input_forward,
     conv_weight_by_kernels,
     conv_weight_forward,
+    conv_weights_by_kernels,
+    conv_weights_forward,
 )
 from gradtape.ops.nn.windows import Pads, Sizes, window_counts
 from gradtape.ops.shape import moveaxis, reshape
@@ -50,6 +52,11 @@ def _infer_input(y: Aval, w: Aval, sizes: Sizes, groups: int, **_geometry: Any) 
 def _infer_weight(x: Aval, y: Aval, kernel: Sizes, groups: int, **_geometry: Any) -> Aval:
     shape = (y.shape[1], x.shape[1] // groups, *kernel)
     return Aval(shape, np.result_type(x.dtype, y.dtype))
+
+
+def _infer_weights(x: Aval, y: Aval, **params: Any) -> Aval:
+    of_pair = _infer_weight(Aval(x.shape[1:], x.dtype), Aval(y.shape[1:], y.dtype), **params)
+    return Aval((x.shape[0], *of_pair.shape), of_pair.dtype)
 
 
 # ---- rules --------------------------------------------------------------------------------------
@@ -85,10 +92,24 @@ def _weight_by_output(ct: Any, _out: Any, x: Any, _y: Any, kernel: Sizes, **geom
     return conv(conj_if_complex(x), ct, **geometry)
 
 
+# transposes of conv_weights: the same for each pair
+def _weights_by_input(ct: Any, _out: Any, _x: Any, y: Any, kernel: Sizes, **geometry: Any) -> Any:
+    params = {"sizes": _x.shape[3:], **geometry}
+    return _of_pairs(conv_input, conj_if_complex(y), ct, params)
+
+
+def _weights_by_output(ct: Any, _out: Any, x: Any, _y: Any, kernel: Sizes, **geometry: Any) -> Any:
+    return _of_pairs(conv, conj_if_complex(x), ct, geometry)
+
+
+def _of_pairs(product: Any, x: Any, w: Any, params: dict[str, Any]) -> Any:
+    return _as_groups(product.op, (x, w), (0, 0), (1, 0), 1, params)[0]
+
+
 # ---- batching -----------------------------------------------------------------------------------
 #
-# If both arrays are batched, the batch becomes more groups of channels. If only one is, its batch
-# becomes samples, or stands beside the channels that the other array does not have.
+# If both arrays are batched, the batch becomes more groups of channels, or pairs. If only one is,
+# its batch becomes samples, or stands beside the channels that the other array does not have.
 
 
 def _into(x: Any, axis: int, groups: int, at: int) -> Any:
@@ -138,14 +159,26 @@ def _batch_conv(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
 
 
 def _batch_weight(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    if None in axes:
+        return _beside(op, axes, args, params, 0)
+    return conv_weights(*map(move_batch_axis, args, axes), **params), 0
+
+
+def _batch_weights(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    """The same for pairs: more of them."""
+    if None in axes:
+        return _beside(op, axes, args, params, 1)
+    return batch_as_samples(op, axes, args, params)
+
+
+def _beside(op: Op, axes: Any, args: Any, params: dict[str, Any], first: int) -> Batch:
+    """Put the batch of one array beside its channels; `first` axes are before its samples."""
     (x, y), (axis, axis2), groups = args, axes, params["groups"]
     if axis2 is None:
-        out = call(op, (_into(x, axis, groups, 1), y), params)
-        return _out_of(out, x.shape[axis], 1, 1)
-    if axis is None:
-        out = call(op, (x, _into(y, axis2, groups, 1)), params)
-        return _out_of(out, y.shape[axis2], groups, 0)
-    return _as_groups(op, args, axes, (1, 1), 0, params)
+        out = call(op, (_into(x, axis, groups, first + 1), y), params)
+        return _out_of(out, x.shape[axis], 1, first + 1)
+    out = call(op, (x, _into(y, axis2, groups, first + 1)), params)
+    return _out_of(out, y.shape[axis2], groups, first)
 
 
 # ---- the ops ------------------------------------------------------------------------------------
@@ -182,4 +215,16 @@ conv_weight: Callable[..., Any] = multilinear(
     batch=_batch_weight,
     kind="contraction",
     composed=conv_weight_by_kernels,
+)
+
+# conv_weight of each pair of arrays along the first axis
+conv_weights: Callable[..., Any] = multilinear(
+    "conv_weights",
+    conv_weights_forward,
+    _weights_by_input,
+    _weights_by_output,
+    infer=_infer_weights,
+    batch=_batch_weights,
+    kind="contraction",
+    composed=conv_weights_by_kernels,
 )

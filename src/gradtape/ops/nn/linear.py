@@ -36,6 +36,13 @@ def _products(x: Any, weight: Any, bias: Any) -> Any:
     return out if len(x.shape) == 2 else out.reshape((*x.shape[:-1], weight.shape[0]))
 
 
+def _by_weight(ct: Any, _out: Any, x: Any, _weight: Any, _bias: Any) -> Any:
+    x = conj_if_complex(x)
+    if len(x.shape) == 1:
+        return reshape(ct, (*ct.shape, 1)) * x  # faster than a product of matrices
+    return matmul(_flat(ct).mT, _flat(x))
+
+
 def _by_bias(ct: Any, _out: Any, _x: Any, _weight: Any, _bias: Any) -> Any:
     return sum_over(ct, axis=tuple(range(len(ct.shape) - 1)), keepdims=False)
 
@@ -52,9 +59,11 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     if axes[1] is None and axes[2] is None:
         return call(op, (move_batch_axis(x, axes[0]), weight, bias), params), 0
     x, weight, bias = in_front(args, axes)
-    rows = reshape(x, (x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1]))
+    rows = x
+    if len(x.shape) != 3:
+        rows = reshape(x, (x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1]))
     out = matmul(rows, weight.mT) + reshape(bias, (bias.shape[0], 1, bias.shape[1]))
-    return reshape(out, (*x.shape[:-1], out.shape[-1])), 0
+    return out if rows is x else reshape(out, (*x.shape[:-1], out.shape[-1])), 0
 
 
 # x·Wᵀ + b: d = dx·Wᵀ + x·dWᵀ + db
@@ -66,13 +75,14 @@ _linear = general(
     ),
     vjps=(
         lambda ct, _out, _x, weight, _bias: matmul(ct, conj_if_complex(weight)),
-        lambda ct, _out, x, _weight, _bias: matmul(_flat(ct).mT, _flat(conj_if_complex(x))),
+        _by_weight,
         _by_bias,
     ),
     jvp=_jvp,
     batch=_batch,
     kind="contraction",
 )
+linear_op: Op = _linear.op  # type: ignore[attr-defined]
 
 
 def linear(x: ArrayLike, /, weight: ArrayLike, bias: ArrayLike | None = None) -> Array:

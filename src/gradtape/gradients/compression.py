@@ -1,0 +1,322 @@
+"""Gradients made small before they are sent to other workers, and what is lost added next time.
+
+What a compressor does not send of a gradient it keeps, and adds to the next one: error feedback.
+So nothing is lost in the long run, only late: the sum of all that is sent, and of what is kept, is
+the sum of all gradients.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.errors import ArgumentError, DTypeError, a_type
+from gradtape.gradients.leaves import Gradients, wide
+from gradtape.gradients.step import State, Step, check_state
+from gradtape.ops.arguments import as_number
+from gradtape.ops.arithmetic import abs as abs_of
+from gradtape.ops.arrays.select_k import topk
+from gradtape.ops.cast import astype
+from gradtape.ops.gather import index_add, take
+from gradtape.ops.generator import Generator
+from gradtape.ops.like import zeros_like
+from gradtape.ops.linalg.qr import qr
+from gradtape.ops.matmul import matmul
+from gradtape.ops.random import randn
+from gradtape.ops.select import where
+from gradtape.ops.shape import reshape, swapaxes
+from gradtape.ops.which import any as any_of
+
+# What is sent of one leaf: arrays.
+Parts = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """What would be sent of gradients: a container of arrays, made by `compress`.
+
+    Attributes:
+        parts: For each leaf the arrays that are sent.
+        shapes: The shapes of the leaves.
+        dtypes: Their dtypes.
+        structure: Their containers.
+        kind: The name of the compressor.
+    """
+
+    parts: tuple[Parts, ...]
+    shapes: tuple[tuple[int, ...], ...] = field(metadata={"static": True}, repr=False)
+    dtypes: tuple[np.dtype[Any], ...] = field(metadata={"static": True}, repr=False)
+    structure: tree.Structure = field(metadata={"static": True}, repr=False)
+    kind: str = field(metadata={"static": True}, default="")
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that would be sent."""
+        return sum([math.prod(x.shape) * x.dtype.itemsize for part in self.parts for x in part])
+
+
+class Compressor(Step):
+    """Base class of compressors; a subclass says what is sent of one array.
+
+    In a `Pipeline`, and called as a function, a compressor gives what the receiver would get.
+    """
+
+    def compress(self, grads: Any) -> Compressed:
+        """Return what is to be sent of gradients, and remember the rest.
+
+        Args:
+            grads: Nested containers of gradients, the same each time.
+
+        Raises:
+            ArgumentError: The containers differ from those before.
+            ShapeError: A gradient has another shape than before.
+            DTypeError: A leaf is neither an array nor a number, or not of real floats.
+        """
+        if self.state is None:
+            self.state = self.init(grads)
+        message, self.state = self.send(grads, self.state)
+        return message
+
+    def decompress(self, compressed: Compressed | Sequence[Compressed]) -> Any:
+        """Return the gradients of a message, or the mean of those of several workers.
+
+        Args:
+            compressed: What `compress` returned, or a list of what it returned to each worker.
+
+        Raises:
+            ArgumentError: It is not a message of this compressor, or messages do not fit together.
+        """
+        messages = [compressed] if isinstance(compressed, Compressed) else list(compressed)
+        first = self._checked(messages)
+        leaves = []
+        for n, (shape, dtype) in enumerate(zip(first.shapes, first.dtypes, strict=True)):
+            made = [self.unpacked(message.parts[n], shape) for message in messages]
+            total = sum(made[1:], start=made[0])
+            mean = total / len(made) if len(made) > 1 else total
+            leaves.append(reshape(astype(mean, dtype), shape))
+        return tree.unflatten(first.structure, leaves)
+
+    def residual(self) -> Any:
+        """Return what has not been sent so far, in the containers of the gradients.
+
+        Raises:
+            ArgumentError: Nothing was compressed yet.
+        """
+        if self.state is None:
+            raise ArgumentError(f"{self._name}: nothing was compressed yet")
+        return self.state["residual"]
+
+    # ---- pure functions -------------------------------------------------------------------------
+
+    def init(self, grads: Any) -> State:
+        """Return the state before the first gradients: nothing is kept.
+
+        Args:
+            grads: Gradients, or anything of the same containers, shapes and dtypes.
+        """
+        gradients = self._gradients(grads)
+        zeros = [zeros_like(wide(x)) for x in gradients.values]
+        memory = [self.start(x.shape, wide(x).dtype) for x in gradients.values]
+        return {"residual": tree.unflatten(gradients.structure, zeros), "memory": memory}
+
+    def send(self, grads: Any, state: State) -> tuple[Compressed, State]:
+        """Return what is to be sent, and the new state; a pure function.
+
+        Args:
+            grads: Nested containers of gradients.
+            state: What `init` or the last `send` returned.
+        """
+        check_state(self._name, state, {"residual", "memory"})
+        gradients = self._gradients(grads)
+        kept = gradients.beside(state["residual"], "residual")
+        parts, rests, memory = [], [], []
+        for x, rest, remembered in zip(gradients.values, kept, state["memory"], strict=True):
+            full = wide(x) + rest
+            part, new = self.packed(full, remembered, x.dtype)
+            parts.append(part)
+            memory.append(new)
+            received = astype(self.unpacked(part, x.shape), x.dtype)
+            rests.append(full - reshape(wide(received), x.shape))
+        message = Compressed(
+            tuple(parts),
+            tuple([tuple(x.shape) for x in gradients.values]),
+            tuple([x.dtype for x in gradients.values]),
+            gradients.structure,
+            self._name,
+        )
+        return message, {
+            "residual": tree.unflatten(gradients.structure, rests),
+            "memory": memory,
+        }
+
+    def apply(self, grads: Any, state: State, params: Any = None) -> tuple[Any, State]:
+        """Return the gradients as they are received, and the new state.
+
+        Args:
+            grads: Nested containers of gradients.
+            state: What `init` or the last `apply` returned.
+            params: Not needed.
+        """
+        message, state = self.send(grads, state)
+        return self.decompress(message), state
+
+    # ---- one array ------------------------------------------------------------------------------
+
+    def start(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Parts:
+        """Return what is remembered of one leaf besides the residual, at first."""
+        return ()
+
+    def packed(self, x: Any, memory: Parts, dtype: np.dtype[Any]) -> tuple[Parts, Parts]:
+        """Return what is sent of an array, in this dtype, and what is remembered."""
+        raise NotImplementedError
+
+    def unpacked(self, parts: Parts, shape: tuple[int, ...]) -> Any:
+        """Return the array of which these parts were sent, in float32 if it is of small floats."""
+        raise NotImplementedError
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _gradients(self, grads: Any) -> Gradients:
+        gradients = Gradients(self._name, grads)
+        for n, x in enumerate(gradients.values):
+            if x.dtype.kind != "f" and x.dtype.name != "bfloat16":
+                raise DTypeError(
+                    f"{self._name}: {gradients.place(n)} is {x.dtype}, expected real numbers; give "
+                    "it real and imaginary parts as two arrays"
+                )
+        return gradients
+
+    def _checked(self, messages: Sequence[Any]) -> Compressed:
+        for message in messages:
+            kind = message.kind if isinstance(message, Compressed) else a_type(message)
+            if kind != self._name:
+                raise ArgumentError(
+                    f"{self._name}: got a message of {kind}, expected what compress() returned"
+                )
+        if not messages:
+            raise ArgumentError(f"{self._name}: got no messages, expected at least one")
+        first: Compressed = messages[0]
+        if any((m.structure, m.shapes) != (first.structure, first.shapes) for m in messages):
+            raise ArgumentError(
+                f"{self._name}: got messages of different gradients, expected the same containers "
+                "and shapes of all workers"
+            )
+        return first
+
+
+class TopK(Compressor):
+    """Sends the elements of each gradient that are largest in magnitude, and where they are.
+
+    Args:
+        k: How many elements of each array.
+        fraction: Which part of the elements of each array, instead of `k`; at least one is sent.
+
+    Raises:
+        ArgumentError: Not exactly one of them is given, or it is out of range.
+
+    >>> top = gt.gradients.TopK(1)
+    >>> message = top.compress({"w": np.array([1.0, -3.0, 2.0])})
+    >>> top.decompress(message), message.nbytes
+    ({'w': array([ 0., -3.,  0.])}, 12)
+    >>> top(({"w": np.array([1.0, 1.0, 1.0])}))  # with what was not sent before
+    {'w': array([0., 0., 3.])}
+    """
+
+    def __init__(self, k: int | None = None, *, fraction: float | None = None) -> None:
+        if (k is None) == (fraction is None):
+            raise ArgumentError(f"TopK: got k={k} and fraction={fraction}, expected one of them")
+        self.k = None if k is None else operator.index(k)
+        self.fraction = None if fraction is None else as_number(fraction, "TopK", "fraction")
+        if (self.k is not None and self.k < 1) or not 0 < (self.fraction or 1) <= 1:
+            raise ArgumentError(
+                f"TopK: got k={k} and fraction={fraction}, expected k >= 1, or a fraction of 1"
+            )
+
+    def _count(self, size: int) -> int:
+        wanted = self.k if self.k is not None else math.ceil((self.fraction or 1) * size)
+        return max(min(wanted, size), min(1, size))
+
+    def packed(self, x: Any, memory: Parts, dtype: np.dtype[Any]) -> tuple[Parts, Parts]:
+        """Return the places and values of the largest elements."""
+        size = math.prod(x.shape)
+        flat = reshape(x, (size,))
+        indices = topk(abs_of(flat), self._count(size)).indices
+        places = astype(indices, np.int32 if size < 2**31 else np.int64)
+        return (places, astype(take(flat, indices), dtype)), memory
+
+    def unpacked(self, parts: Parts, shape: tuple[int, ...]) -> Any:
+        """Return an array of zeros with these values at these places."""
+        places, values = parts
+        values = wide(values)
+        return index_add(np.zeros(math.prod(shape), values.dtype), places, values, axis=0)
+
+    def __repr__(self) -> str:
+        return f"TopK({self.k})" if self.fraction is None else f"TopK(fraction={self.fraction})"
+
+
+class LowRank(Compressor):
+    """Sends each matrix of gradients as a product of two thin ones: PowerSGD.
+
+    One power iteration, begun with the result of the last one, finds the range of the matrix; it is
+    made orthonormal by QR ([Vogels et al. 2019](https://arxiv.org/abs/1905.13727)). Arrays of more
+    than two axes are matrices of their first axis and all others. Vectors, and matrices that are
+    not larger than the two, are sent as they are.
+
+    Args:
+        rank: The number of columns of the thin matrices.
+        seed: Where the first iteration begins; all workers need the same.
+
+    Raises:
+        ArgumentError: The rank is not positive.
+
+    >>> low = gt.gradients.LowRank(1)
+    >>> x, y = np.arange(1.0, 5.0), np.array([1.0, -1.0, 2.0])
+    >>> message = low.compress([np.outer(x, y)])
+    >>> np.allclose(low.decompress(message)[0], np.outer(x, y)), message.nbytes
+    (True, 56)
+    """
+
+    def __init__(self, rank: int, *, seed: int = 0) -> None:
+        self.rank = operator.index(rank)
+        if self.rank < 1:
+            raise ArgumentError(f"LowRank: got rank={rank}, expected a positive number")
+        self.seed = operator.index(seed)
+
+    def start(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Parts:
+        """Return the right factor to begin with; nothing for what is sent as it is."""
+        if len(shape) < 2:
+            return ()
+        rows, columns = shape[0], math.prod(shape[1:])
+        if self.rank * (rows + columns) >= rows * columns:
+            return ()
+        generator = Generator([self.seed, *shape])
+        return (randn((columns, self.rank), dtype=dtype, generator=generator).numpy(),)
+
+    def packed(self, x: Any, memory: Parts, dtype: np.dtype[Any]) -> tuple[Parts, Parts]:
+        """Return the two factors, or the array."""
+        if not memory:
+            return (astype(x, dtype),), memory
+        matrix = reshape(x, (x.shape[0], math.prod(x.shape[1:])))
+        left: Any = qr(matmul(matrix, memory[0])).Q  # type: ignore[union-attr]
+        right = matmul(swapaxes(matrix, 0, 1), left)
+        # A column of zeros, as of a gradient of zeros, would find nothing next time.
+        start = where(any_of(right != 0, 0), right, memory[0])
+        return (astype(left, dtype), astype(right, dtype)), (start,)
+
+    def unpacked(self, parts: Parts, shape: tuple[int, ...]) -> Any:
+        """Return the product of the factors, or the array."""
+        if len(parts) == 1:
+            return wide(parts[0])
+        left, right = parts
+        return reshape(matmul(wide(left), swapaxes(wide(right), 0, 1)), shape)
+
+    def __repr__(self) -> str:
+        return f"LowRank({self.rank})"
