@@ -319,6 +319,8 @@ def test_fields_without_arrays_are_named():
         gt.grad(lambda p: np.sum(p["m"].w))({"m": Plain(W, "bias")})
     with pytest.raises(DTypeError, match=r"jit: argument 0\.b is of type str, .*metadata="):
         gt.jit(lambda p: p.w)(Plain(W, "bias"))
+    with pytest.raises(DTypeError, match=r"vmap: argument 0\.b is a str, .*mark the field static"):
+        gt.vmap(lambda p: p.w)(Plain(W, "bias"))
     with pytest.raises(DTypeError, match=r"argument 0\.w\[2\] is the int 3"):
         gt.grad(lambda p: np.sum(p.w[0]))(Plain([W, W, 3], B))
 

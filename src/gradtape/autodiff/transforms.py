@@ -187,6 +187,7 @@ def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]
             where = tree.argument_place(args, number)
             raise DTypeError(
                 f"vmap: {where} is {a_type(leaf)}, expected an array or a tensor; {_NO_BATCH}"
+                + where.advice
             )
         shape = aval_of(leaf).shape
         if not -len(shape) <= axis < len(shape):
