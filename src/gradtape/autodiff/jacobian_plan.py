@@ -31,6 +31,8 @@ Value = tuple[Node, Aval]
 FORWARD, REVERSE, MIXED = "forward", "reverse", "mixed"
 # A tape is cut at the narrowest places only, at most this many.
 _MOST_CUTS = 16
+# With so few rows or columns, weighing takes longer than it can save.
+_FEW = 4
 
 
 class Sweep(NamedTuple):
@@ -63,7 +65,8 @@ class Cut(NamedTuple):
 
     def __str__(self) -> str:
         values = ", ".join(f"{op}{list(s)}" for op, s in zip(self.ops, self.shapes, strict=True))
-        return f"cut where {self.size} numbers pass: {values}"
+        noun = "number passes" if self.size == 1 else "numbers pass"
+        return f"cut where {self.size} {noun}: {values}"
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,14 @@ class Part:
 
     def __str__(self) -> str:
         costs = ", ".join(f"{mode} {_duration(cost)}" for mode, cost in self.costs.items())
-        estimated = f"; estimated: {costs}" if costs else ""
-        lines = [f"{self.rows} × {self.columns}: {self.mode}{estimated}"]
+        why = (
+            f"estimated: {costs}"
+            if costs
+            else (
+                f"forward mode takes {self.columns} tangents, reverse mode {self.rows} cotangents"
+            )
+        )
+        lines = [f"{self.rows} × {self.columns}: {self.mode}; {why}"]
         if self.mode == MIXED and not self.cuts:
             lines.append(f"  forward from sources {', '.join(map(str, self.pushed))}")
             lines.append(f"  reverse from targets {', '.join(map(str, self.pulled))}")
@@ -116,13 +125,13 @@ class Schedule:
         parts: The parts of the Jacobian, which have no target or source in common.
 
     >>> tape = gt.GradientTape()
-    >>> x = tape.watch(np.ones(200))
-    >>> waist = np.stack([np.sum(x), np.sum(x * x)])
-    >>> J = tape.jacobian(np.outer(waist, np.ones(100)), x)
+    >>> x = tape.watch(np.ones(1000))
+    >>> waist = np.sum(x * x)
+    >>> J = tape.jacobian(np.sin(waist * np.arange(1000.0)), x)
     >>> print(tape.schedule)
     mixed
-      200 × 200: mixed; estimated: forward ..., reverse ..., mixed ...
-        cut where 2 numbers pass: sum[], sum[]
+      1000 × 1000: mixed; estimated: forward ..., reverse ..., mixed ...
+        cut where 1 number passes: sum[]
     """
 
     mode: str
@@ -170,12 +179,9 @@ def plan(
     columns = [math.prod(aval.shape) for _, aval in sources]
     rows = [math.prod(aval.shape) for _, aval in targets]
     strategy = config.strategy
-    if strategy is SchedulingStrategy.Auto:
-        # No record can be swept less than once.
-        if sum(columns) <= 1:
-            strategy = SchedulingStrategy.Forward
-        elif sum(rows) <= 1:
-            strategy = SchedulingStrategy.Reverse
+    if strategy is SchedulingStrategy.Auto and min(sum(rows), sum(columns)) <= _FEW:
+        fewer_rows = sum(rows) < sum(columns)
+        strategy = SchedulingStrategy.Reverse if fewer_rows else SchedulingStrategy.Forward
     if strategy in (SchedulingStrategy.Forward, SchedulingStrategy.Reverse):
         return [Planned(_swept_as_asked(strategy, columns, rows))]
     starts, ends = [node for node, _ in sources], [node for node, _ in targets]
