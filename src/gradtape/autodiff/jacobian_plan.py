@@ -22,7 +22,14 @@ from typing import Any, NamedTuple
 
 from gradtape.autodiff.block_cover import cheapest_cover, components
 from gradtape.autodiff.scheduler import SchedulerConfig, SchedulingStrategy
-from gradtape.autodiff.tape_graph import TapeGraph, product_time, sweep_time
+from gradtape.autodiff.tape_graph import (
+    COMPILED,
+    EAGER,
+    Overhead,
+    TapeGraph,
+    product_time,
+    sweep_time,
+)
 from gradtape.core.aval import Aval
 from gradtape.core.level import Node
 
@@ -164,7 +171,7 @@ class Planned(NamedTuple):
 
 
 def plan(
-    sources: Sequence[Value], targets: Sequence[Value], config: SchedulerConfig
+    sources: Sequence[Value], targets: Sequence[Value], config: SchedulerConfig, *, traced: bool
 ) -> list[Planned]:
     """Choose how the Jacobian of some targets by some sources is accumulated.
 
@@ -172,6 +179,7 @@ def plan(
         sources: The values to differentiate by, with nodes that are all different.
         targets: The values to differentiate, likewise.
         config: What the user asked for.
+        traced: Whether it is for compiled code.
 
     Returns:
         The parts; targets that depend on no source may be in none of them.
@@ -192,7 +200,10 @@ def plan(
         own = graph
         if len(of_targets) < len(ends) or len(of_sources) < len(starts):
             own = TapeGraph([starts[n] for n in of_sources], [ends[n] for n in of_targets])
-        found.append(_Choice(own, of_targets, of_sources, reached, config).planned())
+        choice = _Choice(
+            own, of_targets, of_sources, reached, config, COMPILED if traced else EAGER
+        )
+        found.append(choice.planned())
     return found
 
 
@@ -233,8 +244,9 @@ class _Choice:
         sources: tuple[int, ...],
         reached: Sequence[int],
         config: SchedulerConfig,
+        overhead: Overhead,
     ) -> None:
-        self._graph, self._config = graph, config
+        self._graph, self._config, self._overhead = graph, config, overhead
         self._targets, self._sources = targets, sources
         self._rows = [int(graph.size(node)) for node in graph.targets]
         self._columns = [int(graph.size(node)) for node in graph.sources]
@@ -259,7 +271,7 @@ class _Choice:
         return Planned(part, best.step, best.cuts)
 
     def _time(self, directions: float) -> float:
-        return sweep_time(len(self._graph.records), self._costs[-1], directions)
+        return sweep_time(self._overhead, len(self._graph.records), self._costs[-1], directions)
 
     def _fixed(self) -> list[_Way]:
         """Everything in one direction; forward mode first, which is taken if costs are equal."""
@@ -302,7 +314,8 @@ class _Choice:
         places = _narrowest(places, widths)
         ends = [0, *places, len(graph.records)]
         across = [float(sum(self._columns)), *[widths[p] for p in places], float(sum(self._rows))]
-        cost, step = _best_product(ends, across, [self._costs[p] for p in ends])
+        costs = [self._costs[p] for p in ends]
+        cost, step = _best_product(self._overhead, ends, across, costs)
         inner = [graph.crossing(lifetimes, p) for p in places]
         used = _used(step)
         every = [graph.sources, *inner, graph.targets]
@@ -332,13 +345,14 @@ def _narrowest(places: Sequence[int], widths: Sequence[float]) -> list[int]:
 
 
 def _best_product(
-    places: Sequence[int], widths: Sequence[float], costs: Sequence[float]
+    overhead: Overhead, places: Sequence[int], widths: Sequence[float], costs: Sequence[float]
 ) -> tuple[float, Sweep | Product]:
     """The cheapest product that is the Jacobian of the values at the last place by the first ones.
 
     It cuts at least once; between cuts, a sweep along everything may be cheaper than a product.
 
     Args:
+        overhead: What sweeps and products take in any case.
         places: Positions among the records where the tape may be cut, and its ends.
         widths: How many numbers pass at each.
         costs: The costs of all records up to each.
@@ -351,12 +365,13 @@ def _best_product(
             records, cost = places[j] - places[i], costs[j] - costs[i]
             mode = FORWARD if widths[i] < widths[j] else REVERSE
             found: tuple[float, Sweep | Product]
-            found = sweep_time(records, cost, min(widths[i], widths[j])), Sweep(i, j, mode)
+            narrower = min(widths[i], widths[j])
+            found = sweep_time(overhead, records, cost, narrower), Sweep(i, j, mode)
             if length == count - 1:
                 found = math.inf, found[1]
             for k in range(i + 1, j):
                 (early, first), (late, second) = best[i, k], best[k, j]
-                total = early + late + product_time(widths[j], widths[k], widths[i])
+                total = early + late + product_time(overhead, widths[j], widths[k], widths[i])
                 if total < found[0]:
                     found = total, Product(second, first)
             best[i, j] = found

@@ -84,7 +84,7 @@ def _blocks(
     froms, tos = _distinct(sources), _distinct(targets)
     starts = [(node, sources[places[0]][1]) for node, places in froms.items()]
     ends = [(node, targets[places[0]][1]) for node, places in tos.items()]
-    planned = plan(starts, ends, config) if starts and ends else []
+    planned = plan(starts, ends, config, traced=traced) if starts and ends else []
     sweeps = _Sweeps(segment, traced, unit)
     blocks: Blocks = {}
     for each in planned:

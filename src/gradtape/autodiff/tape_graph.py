@@ -9,16 +9,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradtape.core.aval import Aval
 from gradtape.core.cost import estimated_cost
 from gradtape.core.level import Leaf, Node
 from gradtape.core.record import Output, Record, find_aval
 
-# Microseconds that a sweep takes, a record in it, and a product of two Jacobians, however few
-# numbers there are.
-_PER_SWEEP, _PER_RECORD, _PER_FACTOR = 100.0, 15.0, 50.0
+
+class Overhead(NamedTuple):
+    """Microseconds that things take, however few numbers there are.
+
+    Attributes:
+        sweep: A sweep.
+        record: A record in a sweep.
+        product: A product of two Jacobians.
+    """
+
+    sweep: float
+    record: float
+    product: float
+
+
+EAGER = Overhead(100.0, 15.0, 50.0)
+# In compiled code records become parts of loops.
+COMPILED = Overhead(0.0, 0.05, 0.1)
 # Microseconds for an operation on an element, one of many at once.
 _PER_OPERATION = 1.5e-4
 # A multiplication and an addition in a matrix product take less.
@@ -149,20 +164,21 @@ class TapeGraph:
         return [node for node, (begin, end) in lifetimes.items() if begin <= position < end]
 
 
-def sweep_time(records: float, cost: float, directions: float) -> float:
+def sweep_time(overhead: Overhead, records: float, cost: float, directions: float) -> float:
     """Microseconds that a sweep takes.
 
     Args:
+        overhead: What it takes in any case.
         records: How many records it goes along.
         cost: The sum of their costs.
         directions: How many tangents or cotangents there are.
     """
-    return _PER_SWEEP + records * _PER_RECORD + cost * directions
+    return overhead.sweep + records * overhead.record + cost * directions
 
 
-def product_time(rows: float, inner: float, columns: float) -> float:
+def product_time(overhead: Overhead, rows: float, inner: float, columns: float) -> float:
     """Microseconds that a matrix product takes."""
-    return _PER_FACTOR + 2 * rows * inner * columns * _PER_PRODUCT
+    return overhead.product + 2 * rows * inner * columns * _PER_PRODUCT
 
 
 def _parents(node: Node) -> list[Node]:
