@@ -317,6 +317,7 @@ if TYPE_CHECKING:
     from gradtape import (
         fft as fft,
         graph as graph,
+        implicit as implicit,
         linalg as linalg,
         ndimage as ndimage,
         nn as nn,
@@ -406,8 +407,8 @@ if TYPE_CHECKING:
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
-    "fft", "graph", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse", "special",
-    "stats", "testing",
+    "fft", "graph", "implicit", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse",
+    "special", "stats", "testing",
 )  # fmt: skip
 _LAZY = {
     "autodiff.checkpoint": "adaptive_checkpoint checkpoint checkpoint_sequential",
