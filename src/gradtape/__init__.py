@@ -323,6 +323,7 @@ if TYPE_CHECKING:
         nn as nn,
         optim as optim,
         random as random,
+        scipy as scipy,
         signal as signal,
         sparse as sparse,
         special as special,
@@ -407,8 +408,8 @@ if TYPE_CHECKING:
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
-    "fft", "graph", "implicit", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse",
-    "special", "stats", "testing",
+    "fft", "graph", "implicit", "linalg", "ndimage", "nn", "optim", "random", "scipy", "signal",
+    "sparse", "special", "stats", "testing",
 )  # fmt: skip
 _LAZY = {
     "autodiff.checkpoint": "adaptive_checkpoint checkpoint checkpoint_sequential",
