@@ -12,6 +12,7 @@ from benchmarks import (
     control_flow,
     digits,
     graphs,
+    implicit,
     imports,
     indexed_loop,
     memory,
@@ -46,5 +47,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "compile-growth": compile_growth.run,
     "control-flow": control_flow.run,
     "graphs": graphs.run,
+    "implicit": implicit.run,
     "memory": memory.run,
 }
