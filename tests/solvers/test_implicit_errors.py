@@ -50,6 +50,10 @@ def test_the_residual_is_compared_with_the_terms() -> None:
             solve(2.01, 4.0)
     assert root(lambda x, a: x * x - a, stays, tol=0.1)(2.01, 4.0) == 2.01
     assert root(lambda x, a: x * x - a, stays, tol=None)(7.0, 4.0) == 7.0
+    # The first guess says nothing if f is infinite there.
+    from_pole = root(lambda x, a: 1 / x - a, lambda g, x0: 0.3)
+    with np.errstate(divide="ignore"), pytest.raises(ConvergenceError):
+        from_pole(0.0, 4.0)
     # A root at 0, where terms are of no size, begun elsewhere and at once.
     np.testing.assert_allclose(root(lambda x, a: np.sin(a * x))(0.5, 1.0), 0.0, atol=1e-30)
     assert root(lambda x, a: np.sin(a * x))(0.0, 1.0) == 0.0

@@ -72,6 +72,19 @@ def test_second_order_in_all_mixes(outer: Any, inner: Any, solver: str) -> None:
     np.testing.assert_allclose(twice, BY_MEAN_TWICE, **TIGHT)
 
 
+def test_the_first_guess_has_no_influence() -> None:
+    # Not even where there is no derivative by the arguments.
+    touching = gt.implicit.root(lambda x, a: (x - a) ** 3, lambda g, x0: 2.0)
+    assert gt.grad(touching)(1.0, 2.0) == 0.0
+    assert gt.jvp(lambda x0: touching(x0, 2.0), (1.0,), (1.0,))[1] == 0.0
+
+
+def test_numbers_whose_squares_are_not_finite() -> None:
+    solve = gt.implicit.root(lambda x, a: x * 3.0 - a)
+    for size in (1e-200, 1e200):
+        np.testing.assert_allclose(solve(np.ones(2) * size, 6.0 * size), np.full(2, 2.0 * size))
+
+
 def test_third_order() -> None:
     # x³ = a: x''' = 10/27·a^(−8/3)
     cube_root = gt.implicit.root(lambda x, a: x**3 - a)

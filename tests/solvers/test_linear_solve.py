@@ -178,6 +178,15 @@ def test_methods_against_factors(method: str, size: int, rng: np.random.Generato
     np.testing.assert_allclose(found, np.linalg.solve(matrix, b), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("size", [1e-250, 1e250])
+@pytest.mark.parametrize("method", ["dense", "gmres", "bicgstab", "cg"])
+def test_right_hand_sides_of_any_size(method: str, size: float) -> None:
+    matrix = np.array([[4.0, 1.0, 0.0], [1.0, 5.0, 1.0], [0.0, 1.0, 6.0]])
+    b = size * np.array([1.0, -2.0, 0.5])
+    found = linear_solve(lambda v: matrix @ v, b, solver=method)
+    np.testing.assert_allclose(found / size, np.linalg.solve(matrix, b / size), rtol=1e-12)
+
+
 def test_gmres_begins_again(rng: np.random.Generator) -> None:
     # Eigenvalues all over a disk: one basis of 100 vectors is not enough.
     matrix = rng.normal(size=(300, 300)) / np.sqrt(300) + 1.25 * np.eye(300)

@@ -48,6 +48,7 @@ class ImplicitFunction:
         symmetric: bool = False,
     ) -> None:
         self._usable, self._symmetric = usable, symmetric
+        self._guesses = 0
         self._name, self._residual, self._linear = name, residual, linear
         self._avals, self._constants = list(avals), list(constants)
         self._vectors = Vectors(avals)
@@ -63,6 +64,7 @@ class ImplicitFunction:
             guesses: How many operands, the first ones, are where the solver begins.
         """
         avals = [*self._avals, *self._constants]
+        self._guesses = guesses
         return solved(self._name, solver, self, operands, avals, guesses)
 
     # ---- F, and products with its derivatives ----------------------------------------------
@@ -109,7 +111,9 @@ class ImplicitFunction:
     def pull(self, wanted: Any, cts: Any, outs: Any, inputs: Any) -> list[Any]:
         x, constants = self._split(outs)
         given, _ = self._split(cts)
-        if all(ct is None for ct in given):
+        # The solution does not depend on where the solver began.
+        wanted = [n >= self._guesses and w for n, w in enumerate(wanted)]
+        if not any(wanted) or all(ct is None for ct in given):
             return [None] * len(inputs)
         ct = self._vectors.flat(
             [zeros_like(leaf) if ct is None else ct for ct, leaf in zip(given, x, strict=True)]
@@ -120,6 +124,7 @@ class ImplicitFunction:
 
     def push(self, tangents: Any, outs: Any, inputs: Any) -> Any:
         x, constants = self._split(outs)
+        tangents = [None if n < self._guesses else t for n, t in enumerate(tangents)]
         moved = push_from(lambda *inputs: self._value(x, [*constants, *inputs]), inputs, tangents)
         if moved is None:
             return (None,) * len(outs)

@@ -15,7 +15,7 @@ from gradtape.ops.diagonal import diag, trace
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.solve import solve
 from gradtape.ops.matmul import matmul
-from gradtape.ops.select import maximum, where
+from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to
 from gradtape.solvers.krylov import length
 from gradtape.solvers.require import epsilon
@@ -114,5 +114,4 @@ def at_fixed_point(
     """
     flat = FlatFunction(name, g, x0)
     v = flat.vector(x)
-    scale = maximum(length(v), length(flat(flat.start) - flat.start))
-    return flat.container(small(name, v, flat(v) - v, scale, tol))
+    return flat.container(small(name, v, flat(v) - v, (v, flat(flat.start) - flat.start), tol))

@@ -1,7 +1,7 @@
 """Linear equations by products with the matrix alone: conjugate gradients, BiCGSTAB, GMRES.
 
 They are written as loops that can be traced, so that compiled functions contain them, and batched.
-All take `matvec(v)` and a vector b, begin at 0, and return the solution.
+All take `matvec(v)` and a vector b whose elements are about 1, begin at 0, and return the solution.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.errors import ConvergenceError
 from gradtape.graph.loops import while_loop
 from gradtape.ops.arithmetic import abs as abs_of
-from gradtape.ops.comparison import equal, greater
+from gradtape.ops.comparison import equal, greater, isfinite
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.join import concatenate
@@ -36,7 +36,21 @@ def _dot(x: Any, y: Any) -> Any:
 
 
 def length(x: Any) -> Any:
-    """The Euclidean norm, without the care for overflow that a public one takes."""
+    """The Euclidean norm of a vector, whose squares may be too large or too small for floats."""
+    if not x.shape[0]:
+        return sum_of(x)
+    scale = scale_of(x)
+    return scale * sqrt(_dot(x / scale, x / scale))
+
+
+def scale_of(x: Any) -> Any:
+    """The largest absolute value, by which a vector can be divided; 1 if it is 0 or infinite."""
+    largest = max_of(abs_of(x))
+    return where(isfinite(largest) & greater(largest, 0), largest, 1)
+
+
+def _norm(x: Any) -> Any:
+    """The Euclidean norm of a vector that has been scaled."""
     return sqrt(_dot(x, x))
 
 
@@ -62,9 +76,7 @@ def checked(name: str, matvec: Matvec, b: Any, x: Any) -> Any:
         "solver of your own with a preconditioner",
         f"{name}: got a residual that is not finite, expected a solution of the linear equations",
     )
-    size = max_of(abs_of(b))
-    missed = max_of(abs_of(matvec(x) - b))
-    relative = missed / where(greater(size, 0), size, 1)
+    relative = max_of(abs_of(matvec(x) - b)) / scale_of(b)
     return require([x], relative, epsilon(b.dtype) ** 0.6, failure)[0]
 
 
@@ -121,19 +133,19 @@ def _quotient(x: Any, y: Any) -> Any:
 
 def gmres(matvec: Matvec, b: Any) -> Any:
     """Generalised minimal residuals, for any matrix; begins again after 100 products."""
-    goal, most = _goal(b.dtype) * length(b), -(-_most_steps(b.shape[0]) // _RESTART)
+    goal, most = _goal(b.dtype) * _norm(b), -(-_most_steps(b.shape[0]) // _RESTART)
 
     def going(state: Any) -> Any:
         _, r, before, count = state
         # Where a round changes nothing, the next one would not either.
-        return greater(length(r), goal) & greater(0.99 * before, length(r)) & (count < most)
+        return greater(_norm(r), goal) & greater(0.99 * before, _norm(r)) & (count < most)
 
-    def round(state: Any) -> Any:
+    def one_round(state: Any) -> Any:
         x, r, _, count = state
         x = x + _minimal(matvec, r, goal)
-        return x, b - matvec(x), length(r), count + 1
+        return x, b - matvec(x), _norm(r), count + 1
 
-    return while_loop(going, round, (zeros_like(b), b, 4 * length(b), 0))[0]
+    return while_loop(going, one_round, (zeros_like(b), b, 4 * _norm(b), 0))[0]
 
 
 def _minimal(matvec: Matvec, r: Any, goal: Any) -> Any:
@@ -143,7 +155,7 @@ def _minimal(matvec: Matvec, r: Any, goal: Any) -> Any:
     vectors is ‖r‖/‖g‖, where g is the vector with gᵀH = 0 and g₀ = 1.
     """
     m = min(r.shape[0], _RESTART)
-    start = length(r)
+    start = _norm(r)
     rows = cumsum(broadcast_to(ones_like(start), (m + 1,))) - 1
     g = _at(rows, 0)
     basis = g[:, None] * _quotient(r, start)
@@ -151,16 +163,16 @@ def _minimal(matvec: Matvec, r: Any, goal: Any) -> Any:
 
     def going(state: Any) -> Any:
         k, _, _, g, more = state
-        return (k < m) & more & greater(start, goal * length(g))
+        return (k < m) & more & greater(start, goal * _norm(g))
 
     def step(state: Any) -> Any:
         k, basis, hessenberg, g, _ = state
         at, after = _at(rows, k), _at(rows, k + 1)
         v = matvec(basis[k])
-        before = length(v)
+        before = _norm(v)
         v, h = _orthogonal(v, basis, k)
         v, again = _orthogonal(v, basis, k)  # once is not orthogonal to the last digits
-        h, left = h + again, length(v)
+        h, left = h + again, _norm(v)
         # What is left is rounding: the space is invariant, and the solution is in it.
         more = greater(left, epsilon(r.dtype) * before)
         left = where(more, left, 0)

@@ -133,7 +133,8 @@ def linear_solver(
         if choice == "dense" or (choice == "auto" and b.shape[0] <= DENSE):
             return _by_factors(name, what, matvec, b, definite)
         with np.errstate(over="ignore", invalid="ignore"):  # it is checked where it has come to
-            return krylov.checked(name, matvec, b, method(matvec, b))
+            scale = krylov.scale_of(b)
+            return krylov.checked(name, matvec, b, scale * method(matvec, b / scale))
 
     return solver
 

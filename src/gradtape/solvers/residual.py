@@ -9,7 +9,8 @@ from gradtape import tree
 from gradtape.autodiff.transforms import jvp
 from gradtape.errors import ConvergenceError, NotDifferentiableError, ShapeError
 from gradtape.ops.cast import astype
-from gradtape.ops.select import maximum
+from gradtape.ops.comparison import isfinite
+from gradtape.ops.select import maximum, where
 from gradtape.solvers.krylov import length
 from gradtape.solvers.problem import Unknowns, like_first_guess
 from gradtape.solvers.require import Failure, epsilon, require
@@ -87,11 +88,14 @@ def at_root(name: str, f: Callable[[Any], Any], x0: Any, x: Any, tol: float | No
     except NotDifferentiableError:  # it has rules for reverse mode only
         value = terms = flat(v)
         terms = 0 * terms
-    return flat.container(small(name, v, value, maximum(length(terms), length(first)), tol))
+    return flat.container(small(name, v, value, (terms, first), tol))
 
 
-def small(name: str, v: Any, residual: Any, scale: Any, tol: float | None) -> Any:
-    """A vector, if its residual is small compared to a scale."""
+def small(name: str, v: Any, residual: Any, terms: tuple[Any, Any], tol: float | None) -> Any:
+    """A vector, if its residual is small compared to the longer of two others."""
+    # What is not finite says nothing of the scale; if neither is, nothing but 0 is small.
+    one, other = (where(isfinite(size), size, 0) for size in map(length, terms))
+    scale = maximum(one, other)
     tol = default_tolerance(v.dtype) if tol is None else tol
     what = "expected a solution; begin elsewhere, allow more steps, or raise tol"
     failure = Failure(
