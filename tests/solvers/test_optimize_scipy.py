@@ -10,6 +10,7 @@ import pytest
 import scipy.optimize
 
 import gradtape as gt
+from builds import SCIPY
 from gradtape.solvers.optimize import evaluator
 from gradtape.solvers.optimize.evaluator import Evaluator, evaluated
 
@@ -20,7 +21,7 @@ NAMES = sorted(gt.scipy.optimize.__all__)
 def test_signature_is_scipys(name: str) -> None:
     ours = inspect.signature(getattr(gt.scipy.optimize, name)).parameters
     theirs = inspect.signature(getattr(scipy.optimize, name)).parameters
-    newest = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 17)
+    newest = SCIPY >= (1, 17)
     # Older versions lack parameters, and have other defaults for a few.
     assert [n for n in ours if n in theirs] == list(theirs)
     if newest:
