@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
+from benchmarks import THREADS
 from benchmarks.agreement import assert_agree
 from benchmarks.harness import Contender, Settings
 from benchmarks.result import OURS, NotRun, Row, compare
@@ -25,9 +26,14 @@ SIZES = (50, 500)
 
 def run(settings: Settings) -> Iterator[Row | NotRun]:
     """Time roots of systems, eager and compiled, and a least-squares fit."""
-    for size in SIZES:
-        yield from _roots(size, settings)
-    yield from _least_squares(settings)
+    before = gt.get_num_threads()
+    gt.set_num_threads(THREADS)
+    try:
+        for size in SIZES:
+            yield from _roots(size, settings)
+        yield from _least_squares(settings)
+    finally:
+        gt.set_num_threads(before)
 
 
 def _against_the_value(
