@@ -12,6 +12,7 @@ from benchmarks import (
     control_flow,
     digits,
     graphs,
+    implicit,
     imports,
     indexed_loop,
     jacobians,
@@ -48,5 +49,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "control-flow": control_flow.run,
     "jacobians": jacobians.run,
     "graphs": graphs.run,
+    "implicit": implicit.run,
     "memory": memory.run,
 }

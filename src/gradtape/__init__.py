@@ -324,11 +324,13 @@ if TYPE_CHECKING:
         gradient_clipping as gradient_clipping,
         gradients as gradients,
         graph as graph,
+        implicit as implicit,
         linalg as linalg,
         ndimage as ndimage,
         nn as nn,
         optim as optim,
         random as random,
+        scipy as scipy,
         signal as signal,
         sparse as sparse,
         special as special,
@@ -422,8 +424,8 @@ if TYPE_CHECKING:
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
-    "fft", "gradient_clipping", "gradients", "graph", "linalg", "ndimage", "nn", "optim", "random",
-    "signal", "sparse", "special", "stats", "testing",
+    "fft", "gradient_clipping", "gradients", "graph", "implicit", "linalg", "ndimage", "nn",
+    "optim", "random", "scipy", "signal", "sparse", "special", "stats", "testing",
 )  # fmt: skip
 _LAZY = {
     "autodiff.checkpoint": "adaptive_checkpoint checkpoint checkpoint_sequential",

@@ -39,6 +39,13 @@ class LinAlgError(GradtapeError, np.linalg.LinAlgError):
     """A matrix the algorithm cannot handle: `gt.solve` with a singular matrix."""
 
 
+class ConvergenceError(GradtapeError, ArithmeticError):
+    """A solver that did not find a solution: `gt.implicit.root` of a function that has no root.
+
+    Begin elsewhere, allow more steps, or raise the tolerance.
+    """
+
+
 class DTypeError(GradtapeError, TypeError):
     """A dtype the operation cannot use: `gt.grad(f)(np.arange(3))`; integers have no gradient."""
 

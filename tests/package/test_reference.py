@@ -1,5 +1,6 @@
 """`docs/reference.md` lists every public name under its namespace; links lead somewhere."""
 
+import functools
 import re
 from pathlib import Path
 from types import ModuleType
@@ -12,14 +13,18 @@ from paths import ROOT
 
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-NAMESPACES = ("gt", *(f"gt.{name}" for name in gt._NAMESPACES))
+NAMESPACES = (
+    "gt",
+    *(f"gt.{name}" for name in gt._NAMESPACES),
+    *(f"gt.scipy.{name}" for name in gt.scipy.__all__),
+)
 # What Python leaves in a module besides modules.
 NO_NAMES = {"TYPE_CHECKING"}
 
 
 def public(namespace):
     """The names that users are given in a namespace."""
-    module = gt if namespace == "gt" else getattr(gt, namespace.removeprefix("gt."))
+    module = functools.reduce(getattr, namespace.split(".")[1:], gt)
     names = getattr(module, "__all__", dir(module))
     return {
         name

@@ -214,7 +214,7 @@ def test_optimizers_take_our_gradients() -> None:
     found = scipy.optimize.minimize(gt.value_and_grad(loss), np.zeros(2), jac=True)
     np.testing.assert_allclose(found.x, [1, 2], atol=1e-6)
     message = refusal(lambda x: scipy.optimize.minimize(loss, x), np.zeros(2))
-    assert "give it arrays, and gt.value_and_grad(f) with jac=True" in message
+    assert "use gradtape.scipy.optimize.minimize, whose result is differentiable" in message
 
 
 # ---- the error ----------------------------------------------------------------------------------

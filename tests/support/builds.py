@@ -14,6 +14,9 @@ from gradtape import config
 NO_LOCK = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 NO_ENTRY = NO_LOCK or not config.uses("entry")
 
+# Whether compiled functions contain loops, linear algebra and products.
+NATIVE = all(map(config.uses, ("loops", "linalg", "products")))
+
 needs_entry = pytest.mark.skipif(NO_ENTRY, reason="switched off, or no interpreter lock")
 needs_lock = pytest.mark.skipif(NO_LOCK, reason="this build has no interpreter lock")
 SCIPY = tuple(map(int, scipy.__version__.split(".")[:2]))

@@ -108,7 +108,7 @@ NAMES = {
     },
     "optim": {
         **dict.fromkeys(("Adagrad", "AdamW", "Adamax", "Lion", "NAdam", "RMSprop"), _OWN_RULE),
-        "LBFGS": "use scipy.optimize.minimize(gt.value_and_grad(f), x, jac=True)",
+        "LBFGS": "use gt.scipy.optimize.minimize(f, x0, method='L-BFGS-B')",
         "lr_scheduler": "set optimizer.lr between steps, or use rule.replace(lr=...)",
     },
     "random": {
@@ -187,17 +187,29 @@ WITH_ARRAY_API = frozenset(
 # Functions of SciPy that take derivatives instead of tensors, or others to use instead that do.
 SCIPY = {
     **{
-        f"scipy.optimize.{name}": "use scipy.optimize.newton(f, x0), from an x0 near the root, "
-        "which takes tensors"
-        for name in ("brentq", "brenth", "ridder", "bisect", "toms748", "root_scalar")
+        f"scipy.optimize.{name}": f"use gradtape.scipy.optimize.{name}, whose result is "
+        "differentiable"
+        for name in (
+            "brentq",
+            "curve_fit",
+            "fixed_point",
+            "least_squares",
+            "minimize",
+            "root",
+            "root_scalar",
+        )
+    },
+    **{
+        f"scipy.optimize.{name}": "use gradtape.scipy.optimize.root_scalar(f, args, "
+        f"method={name!r}, bracket=(a, b)), whose root is differentiable"
+        for name in ("brenth", "ridder", "bisect", "toms748")
     },
     "scipy.integrate.quad": "use scipy.integrate.fixed_quad(f, a, b, n=20)[0], with as many points "
     "as a smooth function needs, which takes tensors",
-    "scipy.optimize.curve_fit": "give it arrays, and jac= made of gt.jacobian",
     "scipy.optimize.minimize_scalar": "give it arrays, and differentiate at the minimum",
-    "scipy.optimize.minimize": "give it arrays, and gt.value_and_grad(f) with jac=True",
-    "scipy.optimize.root": "give it arrays, and jac=gt.jacobian(f)",
-    "scipy.optimize.least_squares": "give it arrays, and jac=gt.jacobian(f)",
+    "scipy.optimize.fsolve": "use gradtape.scipy.optimize.root, whose result is differentiable",
+    "scipy.optimize.leastsq": "use gradtape.scipy.optimize.least_squares, whose result is "
+    "differentiable",
 }
 
 # NumPy functions that convert without asking.

@@ -256,7 +256,7 @@ class Run:
 
         def vjp_rule(ct: Any, out: Any, *inputs: Any) -> Any:
             cts = vmap(per_element, in_axes=(0, 0, *in_axes))(ct, out, *inputs)
-            return tuple(map(_of_batch, cts, in_axes))
+            return tuple(map(batch_of_cotangents, cts, in_axes))
 
         def jvp_rule(tangents: Any, out: Any, *inputs: Any) -> Any:
             assert self.jvp_rule is not None
@@ -284,7 +284,7 @@ def _parts(function: Any) -> tuple[Any, ...]:
     return (function,)
 
 
-def _of_batch(ct: Any, axes: Any) -> Any:
+def batch_of_cotangents(ct: Any, axes: Any) -> Any:
     """A batch of cotangents of one argument: summed where it is the same for the whole batch."""
     if ct is None:
         return None

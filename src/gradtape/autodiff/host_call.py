@@ -12,6 +12,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import as_function
 from gradtape.autodiff.custom_run import Rule, Run, frozen, is_static
 from gradtape.core.aval import Aval, aval_of, is_extended_float, is_numeric
+from gradtape.core.lowering import Composite
 from gradtape.core.nested import unshell
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, DTypeError, ShapeError, a_type
@@ -90,7 +91,7 @@ class HostRun(Run):
     """
 
     kind = "host"
-    effect = "host"
+    effect: str | None = "host"
 
     def returns(
         self, avals: Sequence[Aval], structure: tree.Structure, batch: Callable[..., Any] | None
@@ -102,7 +103,7 @@ class HostRun(Run):
     def _advice(self, which: str) -> str:
         return f"give it one by {which}="
 
-    def _lowering(self) -> None:
+    def _lowering(self) -> Composite | None:
         return None
 
     def _identity(self) -> tuple[Any, ...]:

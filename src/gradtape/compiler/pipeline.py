@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradtape.graph.inline import expand
+from gradtape.graph.inline import expand, inlined
 from gradtape.graph.ir import Graph, Rewriter, with_graphs
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.passes.hopeful import hopeful
@@ -25,7 +25,7 @@ def optimized(graph: Graph, *, debug: bool = False, settling: bool = True) -> Gr
     """
     if debug:
         verify(graph)
-    graph = _with_optimized_bodies(graph, debug, settling)
+    graph = _with_optimized_bodies(inlined(graph), debug, settling)
     for run in PASSES if settling else (hopeful, *PASSES):
         graph = run(graph)
         if debug:

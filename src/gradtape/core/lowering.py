@@ -323,9 +323,15 @@ class Matrices(Lowering):
 
 
 class Composite(Lowering):
-    """function(*operands, **params), written with other ops, which are compiled instead."""
+    """function(*operands, **params), written with other ops, which are compiled instead.
 
-    __slots__ = ("function",)
+    Attributes:
+        function: The function.
+        graph: Its graph, if it is known already; the op has no parameters then.
+    """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    __slots__ = ("function", "graph")
+
+    def __init__(self, function: Callable[..., Any], graph: Any = None) -> None:
         self.function = function
+        self.graph = graph

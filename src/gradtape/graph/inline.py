@@ -25,6 +25,27 @@ def inline(
     return [rewriter[output] for output in graph.outputs]
 
 
+def inlined(graph: Graph) -> Graph:
+    """The graph with ops whose graphs are known replaced, recursively, by these."""
+    if not any(_known_graph(node) for node in graph.nodes):
+        return graph
+    rewriter = Rewriter(graph)
+    for node in graph.nodes:
+        body = _known_graph(node)
+        if body is None:
+            rewriter.copy(node)
+            continue
+        results = inline(rewriter, inlined(body), rewriter.operands(node), node.line)
+        for value, result in zip(node.outputs, results, strict=True):
+            rewriter.replace(value, result)
+    return rewriter.finish()
+
+
+def _known_graph(node: Node) -> Graph | None:
+    lowering = node.op.lower
+    return lowering.graph if isinstance(lowering, Composite) else None
+
+
 def expand(graph: Graph) -> Graph:
     """The graph with composite ops replaced, recursively, by the ops they are composed of."""
     known: dict[Any, Graph | None] = {}

@@ -240,8 +240,10 @@ class TraceLevel(Level):
 def _infer_custom(op: Op, operands: Sequence[Operand]) -> Sequence[Aval]:
     """The abstract results of a function with its own rules, which stay with the node."""
     avals = [operand.aval for operand in operands]
+    assert isinstance(op.lower, Composite)
     try:
-        return [output.aval for output in trace(composition(op), avals, op.name).graph.outputs]
+        graph = op.lower.graph or trace(composition(op), avals, op.name).graph
+        return [output.aval for output in graph.outputs]
     except ConversionError:
         return op.infer(*avals)  # type: ignore[no-any-return] # it looks at values: tried on zeros
 

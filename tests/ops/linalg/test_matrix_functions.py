@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.errors import GradtapeError, NotDifferentiableError, UnsupportedError
+from gradtape.errors import NotDifferentiableError
 from gradtape.testing import check_grads
 
 RNG = np.random.default_rng(4)
@@ -141,23 +141,6 @@ def test_equations_by_a_function(method: Callable[..., Any], thorough: bool) -> 
     expected = np.linalg.solve(matrix + shift * shift * np.eye(4), B)
     np.testing.assert_allclose(solution(B, shift), expected, rtol=1e-9)
     check_grads(solution, (B, shift), rtol=1e-6, **in_detail(thorough))
-
-
-def test_function_of_a_recorded_tensor_is_refused() -> None:
-    def lost(shift: Any) -> Any:
-        return gt.sum(gt.linalg.gmres(lambda v: A @ v + shift * v, B)[0])
-
-    with pytest.raises(GradtapeError, match=r"gmres: the function uses a recorded tensor.*args="):
-        gt.grad(lost)(0.7)
-
-
-@pytest.mark.parametrize("transform", [gt.jit, gt.vmap])
-def test_function_is_neither_compiled_nor_batched(transform: Callable[..., Any]) -> None:
-    def solution(b: Any) -> Any:
-        return gt.linalg.cg(lambda v: 2.0 * v, b)[0]
-
-    with pytest.raises(UnsupportedError, match="cg: a function in place of a matrix"):
-        transform(solution)(np.ones((3, 4))[0 if transform is gt.jit else slice(None)])
 
 
 def test_derivative_that_does_not_converge_is_refused() -> None:

@@ -1,0 +1,1 @@
+"""SciPy's optimizers, given derivatives by gradtape, with differentiable solutions."""

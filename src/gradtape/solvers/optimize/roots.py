@@ -1,0 +1,369 @@
+"""`root`, `root_scalar`, `brentq`, `fixed_point` of SciPy, with differentiable solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.autodiff.arguments import as_function
+from gradtape.autodiff.jacobians import jacobian
+from gradtape.autodiff.reverse import grad
+from gradtape.core.aval import Aval
+from gradtape.errors import ArgumentError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import stop_gradient
+from gradtape.ops.checks import check_choice
+from gradtape.ops.shape import reshape
+from gradtape.solvers.optimize.evaluator import Make, evaluated
+from gradtape.solvers.optimize.solution import (
+    FLOAT,
+    Found,
+    Solution,
+    as_tuple,
+    failure_of,
+    is_plain,
+)
+from gradtape.solvers.problem import Problem, Unknowns, with_captures
+
+# SciPy's default: four times the distance from 1 to the next number.
+_RTOL = 4 * np.finfo(float).eps
+# Methods of `root` that take the Jacobian; of these, and of one more, the solution is a vector.
+_USE_JACOBIAN = ("hybr", "lm")
+_FLAT = (*_USE_JACOBIAN, "df-sane")
+_METHODS = (
+    "hybr", "lm", "broyden1", "broyden2", "anderson", "linearmixing", "diagbroyden",
+    "excitingmixing", "krylov", "df-sane",
+)  # fmt: skip
+
+
+def root(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    method: str = "hybr",
+    jac: Any = None,
+    tol: float | None = None,
+    callback: Callable[..., Any] | None = None,
+    options: dict[str, Any] | None = None,
+) -> Any:
+    """Find a root of a vector function, as `scipy.optimize.root` does.
+
+    SciPy takes the steps. Without `jac`, methods that use the Jacobian get it from gradtape. If
+    `args`, or tensors that `fun` uses from outside, are being differentiated, so is the result.
+
+    Args:
+        fun: The function, `fun(x, *args)`.
+        x0: Where to begin.
+        args: Further arguments of the function, which may be nested containers.
+        method: One of SciPy's.
+        jac: The Jacobian, if there is a better way to it; or whether `fun` returns it, too.
+        tol: SciPy's tolerance.
+        callback: Called after each step.
+        options: SciPy's options of the method.
+
+    Returns:
+        SciPy's result. If tensors went in, `x` and `fun` are tensors, differentiable with respect
+        to `args`; under `vmap` and `jit` it has only `x`, `fun` and `success`.
+
+    Raises:
+        ConvergenceError: A derivative is asked for, and SciPy found no solution.
+        LinAlgError: In a derivative: the Jacobian is singular at the solution.
+
+    >>> def solution(a):
+    ...     return gt.scipy.optimize.root(lambda x, a: x**3 - a, np.ones(2), args=(a,)).x
+    >>> solution(np.array([8.0, 27.0])).round(6)
+    array([2., 3.])
+    >>> gt.jacobian(solution)(np.array([8.0, 27.0])).round(6)
+    array([[0.083333, 0.      ],
+           [0.      , 0.037037]])
+    """
+    import scipy.optimize
+
+    name = "root"
+    fun = as_function(fun, name)
+    check_choice(name, _METHODS, method=method.lower())
+    returns_jac = jac is not None and not callable(jac) and bool(jac)
+    supplied = jac is None and method.lower() in _USE_JACOBIAN
+    x0 = as_array(x0)
+    if method.lower() in _FLAT:
+        x0 = reshape(x0, (-1,))
+    unknowns = Unknowns(name, x0)
+    problem = Problem(name, _first(fun) if returns_jac else fun, unknowns, as_tuple(args))
+
+    def run(x0: Any, *operands: Any) -> Found:
+        def value(x: Any) -> Any:
+            return problem(x, operands)
+
+        def solve(make: Make) -> Any:
+            function, slope = value, jac
+            if supplied:
+                slope = make(lambda x: reshape(jacobian(value)(x), (-1, x.size)))
+            elif jac is not None:
+                known = problem.arguments(operands)
+                function = (lambda x: fun(x, *known)) if returns_jac else value
+                slope = (lambda x: jac(x, *known)) if callable(jac) else jac
+            return scipy.optimize.root(function, x0, (), method, slope, tol, callback, options)
+
+        result = evaluated(name, solve)
+        failure = failure_of(result.success, result.message, result.fun)
+        return Found([result.x], [], result, failure)
+
+    def residual(x: Any, _constants: Any, inputs: Any) -> Any:
+        return problem(x[0], inputs[1:])
+
+    def solution() -> Any:
+        inputs = [*unknowns.leaves, *problem.operands]
+        if is_plain(inputs):
+            return run(*inputs).result
+        aval = Aval(unknowns.leaves[0].shape, FLOAT)
+        solved = Solution(name, run, residual, [aval], what="a Jacobian")
+        (x,), constants = solved(inputs, 1)
+        result = scipy.optimize.OptimizeResult(success=constants[-1] != 0)
+        if solved.found is not None:
+            result = solved.found.result
+        result.update(x=x, fun=problem(x, problem.operands))
+        return result
+
+    return with_captures([problem], solution)
+
+
+def _first(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that returns its derivatives as well, without them."""
+    return lambda x, *args: function(x, *args)[0]
+
+
+# ---- one equation -------------------------------------------------------------------------------
+
+
+def brentq(
+    f: Callable[..., Any],
+    a: Any,
+    b: Any,
+    args: Any = (),
+    xtol: float = 2e-12,
+    rtol: float = _RTOL,
+    maxiter: int = 100,
+    full_output: bool = False,
+    disp: bool = True,
+) -> Any:
+    """Find a root of a function between two points, as `scipy.optimize.brentq` does.
+
+    SciPy takes the steps. If `args`, or tensors that `f` uses from outside, are being
+    differentiated, so is the root; it does not depend on the points it is searched between.
+
+    Args:
+        f: The function, `f(x, *args)`, with values of different signs at `a` and `b`.
+        a: One end.
+        b: The other end.
+        args: Further arguments of the function, which may be nested containers.
+        xtol: SciPy's tolerance of the root,
+        rtol: and relative to it.
+        maxiter: The most steps to take.
+        full_output: Whether to return SciPy's report, too.
+        disp: Whether to raise if it does not converge.
+
+    Returns:
+        The root: a float, or a tensor if tensors went in; with `full_output` also the report.
+
+    Raises:
+        ConvergenceError: A derivative is asked for, and SciPy did not converge.
+        LinAlgError: In a derivative: the function has slope 0 at the root.
+
+    >>> gt.grad(lambda a: gt.scipy.optimize.brentq(lambda x, a: x**2 - a, 0.0, 4.0, (a,)))(4.0)
+    np.float64(0.25)
+    """
+
+    def call(value: Callable[[Any], Any], _make: Make, ends: Any, _args: Any) -> Any:
+        import scipy.optimize
+
+        return scipy.optimize.brentq(value, *map(float, ends), (), xtol, rtol, maxiter, True, disp)[
+            1
+        ]
+
+    report = _scalar_root("brentq", f, as_tuple(args), [a, b], call)
+    return (report.root, report) if full_output else report.root
+
+
+def root_scalar(
+    f: Callable[..., Any],
+    args: Any = (),
+    method: str | None = None,
+    bracket: Any = None,
+    fprime: Any = None,
+    fprime2: Any = None,
+    x0: Any = None,
+    x1: Any = None,
+    xtol: float | None = None,
+    rtol: float | None = None,
+    maxiter: int | None = None,
+    options: dict[str, Any] | None = None,
+) -> Any:
+    """Find a root of a function of one number, as `scipy.optimize.root_scalar` does.
+
+    SciPy takes the steps. Without `fprime` and `fprime2`, the methods of Newton and Halley get
+    derivatives from gradtape. If `args`, or tensors that `f` uses from outside, are being
+    differentiated, so is the root.
+
+    Args:
+        f: The function, `f(x, *args)`.
+        args: Further arguments of the function, which may be nested containers.
+        method: One of SciPy's.
+        bracket: Two points between which the root is.
+        fprime: The derivative, if there is a better way to it; or whether `f` returns it, too.
+        fprime2: The second derivative, likewise.
+        x0: Where to begin.
+        x1: A second guess.
+        xtol: SciPy's tolerance of the root,
+        rtol: and relative to it.
+        maxiter: The most steps to take.
+        options: SciPy's options of the method.
+
+    Returns:
+        SciPy's report. If tensors went in, its `root` is a tensor, differentiable with respect to
+        `args`; under `vmap` and `jit` it has only `root` and `converged`.
+
+    Raises:
+        ConvergenceError: A derivative is asked for, and SciPy did not converge.
+        LinAlgError: In a derivative: the function has slope 0 at the root.
+
+    >>> def root(a):
+    ...     return gt.scipy.optimize.root_scalar(lambda x, a: x**2 - a, args=(a,), x0=1.0).root
+    >>> gt.grad(root)(4.0).round(6)
+    np.float64(0.25)
+    """
+    newton = (method or "newton").lower()
+    own = bracket is None and x1 is None and newton in ("newton", "halley")
+    gives = [d is not None and not callable(d) and bool(d) for d in (fprime, fprime2)]
+
+    def call(value: Callable[[Any], Any], make: Make, points: Any, known: Any) -> Any:
+        import scipy.optimize
+
+        start = dict(zip(names, map(float, points), strict=True))
+        ends = (start.pop("a"), start.pop("b")) if bracket is not None else None
+        function = (lambda x: f(x, *known)) if any(gives) else value
+        slopes = [(lambda x, d=d: d(x, *known)) if callable(d) else d for d in (fprime, fprime2)]
+        if own and slopes[0] is None:
+            slopes[0] = make(grad(value))
+        if own and newton == "halley" and slopes[1] is None and not gives[0]:
+            slopes[1] = make(grad(grad(value)))
+        return scipy.optimize.root_scalar(
+            function, (), method, ends, *slopes, **start, xtol=xtol, rtol=rtol, maxiter=maxiter,
+            options=options,
+        )  # fmt: skip
+
+    points = {} if bracket is None else dict(zip("ab", bracket, strict=True))
+    points |= {key: point for key, point in (("x0", x0), ("x1", x1)) if point is not None}
+    names = list(points)
+    base = _first(f) if any(gives) else f
+    return _scalar_root("root_scalar", base, as_tuple(args), list(points.values()), call)
+
+
+def _scalar_root(
+    name: str, f: Callable[..., Any], args: tuple[Any, ...], points: list[Any], call: Any
+) -> Any:
+    """SciPy's report on a root of a function of one number.
+
+    Args:
+        name: The name in errors.
+        f: The function.
+        args: Its further arguments.
+        points: Where the root is searched for.
+        call: `call(value, make, points, args)` calls SciPy.
+    """
+    import scipy.optimize
+
+    guesses = [np.asarray(p, FLOAT) if is_plain([p]) else stop_gradient(p) for p in points]
+    if not guesses:
+        raise ArgumentError(f"{name}: got no point to begin at, expected a bracket or x0")
+    unknowns = Unknowns(name, guesses[0])
+    problem = Problem(name, as_function(f, name), unknowns, args)
+
+    def run(*inputs: Any) -> Found:
+        begin, operands = inputs[: len(guesses)], inputs[len(guesses) :]
+
+        def value(x: Any) -> Any:
+            return problem(x, operands)
+
+        report = evaluated(name, lambda make: call(value, make, begin, problem.arguments(operands)))
+        left = 0.0 if report.converged else value(report.root)
+        failure = failure_of(report.converged, report.flag, left)
+        return Found([report.root], [], report, failure)
+
+    def residual(x: Any, _constants: Any, inputs: Any) -> Any:
+        return problem(x[0], inputs[len(guesses) :])
+
+    def solution() -> Any:
+        inputs = [*Unknowns(name, guesses).leaves, *problem.operands]
+        if is_plain(inputs):
+            return run(*inputs).result
+        solved = Solution(name, run, residual, [Aval((), FLOAT)], what="a derivative")
+        (x,), constants = solved(inputs, len(guesses))
+        report = scipy.optimize.OptimizeResult(converged=constants[-1] != 0)
+        if solved.found is not None:
+            report = solved.found.result
+        report.update(root=x)
+        return report
+
+    return with_captures([problem], solution)
+
+
+# ---- fixed points -------------------------------------------------------------------------------
+
+
+def fixed_point(
+    func: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    xtol: float = 1e-8,
+    maxiter: int = 500,
+    method: str = "del2",
+) -> Any:
+    """Find a fixed point of a function, as `scipy.optimize.fixed_point` does.
+
+    SciPy takes the steps. If `args`, or tensors that `func` uses from outside, are being
+    differentiated, so is the result.
+
+    Args:
+        func: The function, `func(x, *args)`.
+        x0: Where to begin.
+        args: Further arguments of the function, which may be nested containers.
+        xtol: SciPy's tolerance.
+        maxiter: The most steps to take.
+        method: "del2", with Steffensen's acceleration, or "iteration".
+
+    Returns:
+        The fixed point: an array, or a tensor if tensors went in.
+
+    Raises:
+        LinAlgError: In a derivative: the fixed point is not isolated.
+
+    >>> def root(a):
+    ...     return gt.scipy.optimize.fixed_point(lambda x, a: 0.5 * (x + a / x), 1.0, (a,))
+    >>> gt.grad(root)(4.0).round(6)
+    np.float64(0.25)
+    """
+    import scipy.optimize
+
+    name = "fixed_point"
+    unknowns = Unknowns(name, as_array(x0))
+    problem = Problem(name, as_function(func, name), unknowns, as_tuple(args))
+
+    def run(x0: Any, *operands: Any) -> Found:
+        x = scipy.optimize.fixed_point(
+            lambda x: problem(x, operands), x0, (), xtol, maxiter, method
+        )
+        return Found([x], [], x, None)
+
+    def residual(x: Any, _constants: Any, inputs: Any) -> Any:
+        return x[0] - problem(x[0], inputs[1:])
+
+    def solution() -> Any:
+        inputs = [*unknowns.leaves, *problem.operands]
+        if is_plain(inputs):
+            return run(*inputs).result
+        aval = Aval(unknowns.leaves[0].shape, FLOAT)
+        return Solution(name, run, residual, [aval], what="a matrix I − ∂func/∂x")(inputs, 1)[0][0]
+
+    return with_captures([problem], solution)

@@ -1,0 +1,223 @@
+"""What solvers refuse: no convergence, singular equations, NaN, wrong forms; also compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import gradtape as gt
+from gradtape.errors import (
+    ArgumentError,
+    ConvergenceError,
+    DTypeError,
+    GradtapeError,
+    LinAlgError,
+    ShapeError,
+)
+
+root, fixed_point = gt.implicit.root, gt.implicit.fixed_point
+# A condition in compiled code only knows the order of magnitude of a number.
+WAYS = [pytest.param(lambda f: f, id="eager"), pytest.param(gt.jit, id="compiled")]
+
+
+def stays(_g: Callable[[Any], Any], x0: Any) -> Any:
+    """A solver that returns the first guess."""
+    return x0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_convergence_says_the_residual(way: Any) -> None:
+    solve = way(root(lambda x, a: x**2 + a, stays))
+    with pytest.raises(
+        ConvergenceError,
+        match=r"root: got a residual of (1\.25|about 1e0).*, above 5\.48e-07 times",
+    ) as caught:
+        solve(0.5, 1.0)
+    assert isinstance(caught.value, ArithmeticError)
+    assert isinstance(caught.value, GradtapeError)
+
+
+def test_the_residual_is_compared_with_the_terms() -> None:
+    # Of the size 1e-12 and 1e12: what counts is how it compares with x²
+    for unit in (1e-12, 1.0, 1e12):
+        solve = root(lambda x, a, unit=unit: unit * (x * x - a), stays)
+        assert solve(2.0 + 1e-9, 4.0) == 2.0 + 1e-9
+        with pytest.raises(ConvergenceError):
+            solve(2.01, 4.0)
+    assert root(lambda x, a: x * x - a, stays, tol=0.1)(2.01, 4.0) == 2.01
+    assert root(lambda x, a: x * x - a, stays, tol=None)(7.0, 4.0) == 7.0
+    # The first guess says nothing if f is infinite there.
+    from_pole = root(lambda x, a: 1 / x - a, lambda g, x0: 0.3)
+    with np.errstate(divide="ignore"), pytest.raises(ConvergenceError):
+        from_pole(0.0, 4.0)
+    # A root at 0, where terms are of no size, begun elsewhere and at once.
+    np.testing.assert_allclose(root(lambda x, a: np.sin(a * x))(0.5, 1.0), 0.0, atol=1e-30)
+    assert root(lambda x, a: np.sin(a * x))(0.0, 1.0) == 0.0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nan_is_said(way: Any) -> None:
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.raises(
+            ConvergenceError, match="root: got a residual that is not finite where the solver ended"
+        ),
+    ):
+        way(root(lambda x, a: np.log(x) + a))(-1.0, 1.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("derivative", ["grad", "jvp"])
+def test_singular_jacobian_in_a_derivative(way: Any, derivative: str) -> None:
+    solve = root(lambda x, a: (x - a) ** 3, lambda g, x0: 2.0)
+
+    def slope(a: Any) -> Any:
+        if derivative == "grad":
+            return gt.grad(solve, 1)(1.0, a)
+        return gt.jvp(lambda a: solve(1.0, a), (a,), (1.0,))[1]
+
+    assert solve(1.0, 2.0) == 2.0
+    with pytest.raises(LinAlgError, match=r"[Ss]ingular"):
+        way(slope)(2.0)
+
+
+def test_the_singular_matrix_is_named() -> None:
+    with pytest.raises(LinAlgError, match="root: got a Jacobian ∂f/∂x that is singular"):
+        gt.grad(root(lambda x, a: (x - a) ** 3, lambda g, x0: 2.0), 1)(1.0, 2.0)
+    with pytest.raises(LinAlgError, match="fixed_point: got a matrix I − ∂g/∂x that is singular"):
+        gt.grad(fixed_point(lambda x, a: x + 0 * a, stays), 1)(1.0, 2.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nearly_singular_is_singular(way: Any) -> None:
+    # The determinant is rounding, 1e-17, and the solution 1e16 without any right digit.
+    matrix = np.array([[0.1, 0.3], [0.2, 0.6 + 1e-16]])
+    assert np.linalg.det(matrix) != 0
+
+    def solved(b: Any) -> Any:
+        return gt.implicit.linear_solve(lambda v: matrix @ v, b)
+
+    with pytest.raises(LinAlgError, match=r"singular to working precision"):
+        way(solved)(np.array([1.0, 3.0]))
+    # What is far from singular is taken as it is, however it is scaled.
+    scaled = np.diag([1e20, 1e-5])
+    found = way(lambda b: gt.implicit.linear_solve(lambda v: scaled @ v, b))(np.array([0.0, 1.0]))
+    np.testing.assert_allclose(found, [0.0, 1e5])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_newton_meets_a_singular_jacobian(way: Any) -> None:
+    with pytest.raises(LinAlgError, match=r"(root: got a singular Jacobian|Singular matrix)"):
+        way(root(lambda x, a: x**2 - a))(0.0, 1.0)
+
+
+def test_newton_and_iterate_raise_themselves() -> None:
+    with pytest.raises(ConvergenceError, match="newton: got a residual of"):
+        gt.implicit.newton(lambda x: np.exp(x), 0.0, max_steps=5)
+    with pytest.raises(ConvergenceError, match="iterate: got a residual of"):
+        gt.implicit.iterate(lambda x: -x, 1.0)
+    with pytest.raises(ConvergenceError, match="fixed_point: got a residual of"):
+        fixed_point(lambda x, a: a - x)(1.0, 1.0)
+    with pytest.raises(ArgumentError, match="newton: got max_steps=0, expected 1 or more"):
+        gt.implicit.newton(np.sin, 1.0, max_steps=0)
+    with pytest.raises(ArgumentError, match="iterate: got history=-1, expected 0 or more"):
+        gt.implicit.iterate(np.cos, 1.0, history=-1)
+
+
+# ---- forms --------------------------------------------------------------------------------------
+
+
+def test_as_many_equations_as_unknowns() -> None:
+    twice = root(lambda x, a: np.concatenate([x, x]) - a)
+    with pytest.raises(
+        ShapeError, match="root: got 4 numbers from the function, expected as many equations"
+    ):
+        twice(np.ones(2), 1.0)
+    with pytest.raises(ShapeError, match="root: got 4 numbers"):
+        gt.grad(lambda a: root(lambda x, a: np.concatenate([x, x]) - a, stays, tol=None)(
+            np.ones(2), a)[0])(1.0)  # fmt: skip
+    with pytest.raises(ShapeError, match="fixed_point: got 1 numbers"):
+        fixed_point(lambda x, a: x[:1])(np.ones(2), 1.0)
+
+
+def test_forms_that_solvers_return() -> None:
+    def f(x: Any, a: Any) -> Any:
+        return x - a
+
+    with pytest.raises(ShapeError, match=r"root: got an array of shape \(3,\) from the solver"):
+        root(f, lambda g, x0: np.ones(3))(np.ones(2), 1.0)
+    with pytest.raises(ShapeError, match=r"root: got an OptimizeResult from the solver.*result\.x"):
+        root(f, scipy.optimize.root)(np.ones(2), 1.0)
+    with pytest.raises(ShapeError, match="root: got a tuple from the solver"):
+        root(f, lambda g, x0: (x0, 0))(np.ones(2), 1.0)
+    with pytest.raises(DTypeError, match="root: got complex128 from the solver, expected real"):
+        root(f, lambda g, x0: x0 + 1j)(np.ones(2), 1.0)
+
+
+def test_arguments_that_make_no_sense() -> None:
+    with pytest.raises(ArgumentError, match="root: got an int, expected a function"):
+        root(3)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="root: got an int, expected a function"):
+        root(np.sin, 3)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="root: got linear_solver='lu', expected 'auto'"):
+        root(np.sin, linear_solver="lu")
+    with pytest.raises(ArgumentError, match="root: got tol='tight', expected a number"):
+        root(np.sin, tol="tight")
+    with pytest.raises(DTypeError, match="root: got a str in x0, expected numbers"):
+        root(np.sin)("one")
+    with pytest.raises(DTypeError, match="root: got a dict in x0, expected numbers"):
+        root(np.sin)({})
+    with pytest.raises(DTypeError, match="root: got bfloat16 in x0, expected floats that NumPy"):
+        root(np.sin)(gt.asarray(1.0, dtype=gt.bfloat16))
+
+
+def test_errors_of_users_stay_theirs() -> None:
+    def fails(x: Any, a: Any) -> Any:
+        raise KeyError("mine")
+
+    for solver in (None, scipy.optimize.fsolve):
+        with pytest.raises(KeyError, match="mine"):
+            root(fails, solver)(1.0, 2.0)
+        with pytest.raises(KeyError, match="mine"):
+            gt.jit(root(fails, solver))(1.0, 2.0)
+    with pytest.raises(KeyError, match="mine"):
+        gt.vmap(lambda a: root(lambda x, a: x - a, lambda g, x0: fails(1, 2))(1.0, a))(np.ones(2))
+
+
+# ---- what is used from outside ------------------------------------------------------------------
+
+
+def test_a_function_that_branches_and_uses_a_recorded_tensor() -> None:
+    def anomaly(a: Any) -> Any:
+        def f(x: Any) -> Any:
+            return x * x - a if x > 0 else x
+
+        return root(f)(1.0)
+
+    with pytest.raises(GradtapeError, match=r"root: the function uses a recorded tensor.*pass it"):
+        gt.grad(anomaly)(4.0)
+    # Given as an argument it may branch, as the solver sees values.
+    solve = root(lambda x, a: x * x - a if x > 0 else x)
+    np.testing.assert_allclose(gt.grad(solve, 1)(1.0, 4.0), 0.25)
+
+
+def test_a_solver_that_uses_a_recorded_tensor() -> None:
+    def lost(a: Any) -> Any:
+        return root(lambda x: x * x - 4.0, lambda g, x0: 0 * a + 2.0)(1.0)
+
+    with pytest.raises(GradtapeError, match="root: the solver, or a function given to it, uses"):
+        gt.grad(lost)(4.0)
+
+
+def test_a_function_that_branches_runs_between_compiled_parts() -> None:
+    solve = root(lambda x, a: x * x - a if x > 0 else x, scipy.optimize.fsolve)
+    compiled = gt.jit(lambda a: 2.0 * solve(1.0, a))
+    np.testing.assert_allclose(compiled(4.0), 4.0)
+    assert [op.op for op in compiled.explain(4.0).eager] == ["root"]
+    # Its derivative is computed in the compiled function, which sees no values.
+    with pytest.raises(gt.errors.ConversionError, match="the value of a traced tensor"):
+        gt.jit(gt.grad(lambda a: solve(1.0, a)))(4.0)
