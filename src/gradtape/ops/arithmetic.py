@@ -173,7 +173,7 @@ def _power_forward(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _power_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
-    # y·x^(y−1), and 0 where y = 0: x⁰ is constant, also at x = 0.
+    # y·x^(y−1), and 0 for 0⁰: x⁰ is constant, also at x = 0. Elsewhere its slope depends on y.
     if isinstance(y, int | float | complex):
         if y == 2:
             return ct * (x + x)
@@ -182,7 +182,7 @@ def _power_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
         if y == 0:
             return None
         return ct * (y * _raised(x, y - 1))
-    zero = y == 0
+    zero = (y == 0) & ((x == 0) | (x != x))
     return mask(ct * y * x ** where(zero, 1, y - 1), zero ^ True)
 
 
