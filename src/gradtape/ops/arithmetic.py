@@ -71,7 +71,7 @@ def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, _x, y: ct * y,
     lambda ct, _out, x, _y: ct * x,
     operator="mul",
-    facts=Facts(commutes="biuf", carries=EVERY, python=operator.mul),
+    facts=Facts(commutes="biuf", carries=EVERY, python=operator.mul, product=True),
     fast=operator.mul,
     lower=scalar.multiply,
 )
@@ -89,7 +89,7 @@ def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, _x, y: ct / y,
     lambda ct, out, _x, y: -ct * out / y,
     operator="truediv",
-    facts=Facts(carries=(0,), python=operator.truediv),
+    facts=Facts(carries=(0,), python=operator.truediv, divisors=(1,)),
     fast=operator.truediv,
     lower=scalar.divide,
 )
