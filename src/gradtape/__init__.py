@@ -341,6 +341,7 @@ if TYPE_CHECKING:
     from gradtape.autodiff.checkpoint_profiler import CheckpointProfiler as CheckpointProfiler
     from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
     from gradtape.autodiff.host_call import host_call as host_call
+    from gradtape.autodiff.jet import jet as jet
     from gradtape.compiler.cpu.runtime.pool import (
         get_num_threads as get_num_threads,
         set_num_threads as set_num_threads,
@@ -415,6 +416,7 @@ _LAZY = {
     "autodiff.checkpoint_profiler": "CheckpointProfiler",
     "autodiff.custom": "custom_jvp custom_vjp",
     "autodiff.host_call": "host_call",
+    "autodiff.jet": "jet",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",

@@ -150,9 +150,16 @@ def pull(
 
 
 def push(
-    op: Op, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    op: Op,
+    tangents: Sequence[Any],
+    out: Any,
+    inputs: Sequence[Any],
+    params: dict[str, Any],
+    careful: bool = True,
 ) -> Any:
     """Apply the forward rule of an op to the tangents of its inputs, None for those without.
+
+    Unless it is `careful`, whoever calls it looks for 0·∞ at values that are not finite.
 
     Returns:
         The tangent of the result, or a tuple for several results; None if there is none. It is
@@ -161,20 +168,26 @@ def push(
     if WATCHING:
         state = STATE.get()
         if state.hidden:
-            return run_inside(seen_by(state.hidden), push, op, tangents, out, inputs, params)
+            seen = seen_by(state.hidden)
+            return run_inside(seen, push, op, tangents, out, inputs, params, careful)
         if state.watched and op.kind not in _OF_USERS:
             tangents, out, inputs = lifted(tuple(tangents)), lifted(out), lifted(tuple(inputs))
-            return lowered(_push(op, tangents, out, inputs, params))
-    return _push(op, tangents, out, inputs, params)
+            return lowered(_push(op, tangents, out, inputs, params, careful))
+    return _push(op, tangents, out, inputs, params, careful)
 
 
 def _push(
-    op: Op, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    op: Op,
+    tangents: Sequence[Any],
+    out: Any,
+    inputs: Sequence[Any],
+    params: dict[str, Any],
+    careful: bool,
 ) -> Any:
     assert op.jvp is not None
     if computes_wide(op, tangents):
         tangents, out, inputs = widened(tangents), widened(out), widened(inputs)
-    if op.careful_jvp is None:
+    if op.careful_jvp is None or not careful:
         return op.jvp(tangents, out, *inputs, **params)
     if not is_traced(out):
         tangent = op.jvp(tangents, out, *inputs, **params)
