@@ -340,6 +340,7 @@ if TYPE_CHECKING:
     )
     from gradtape.autodiff.checkpoint_profiler import CheckpointProfiler as CheckpointProfiler
     from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
+    from gradtape.autodiff.derivative_products import fvp as fvp, gnvp as gnvp
     from gradtape.autodiff.higher_derivatives import (
         laplacian as laplacian,
         mixed_derivative as mixed_derivative,
@@ -420,6 +421,7 @@ _LAZY = {
     "autodiff.checkpoint_policies": "drop_ops keep_ops keep_up_to",
     "autodiff.checkpoint_profiler": "CheckpointProfiler",
     "autodiff.custom": "custom_jvp custom_vjp",
+    "autodiff.derivative_products": "fvp gnvp",
     "autodiff.higher_derivatives": "laplacian mixed_derivative nth_derivative",
     "autodiff.host_call": "host_call",
     "autodiff.jet": "jet",
