@@ -14,6 +14,7 @@ from benchmarks import (
     graphs,
     imports,
     indexed_loop,
+    jets,
     memory,
     op_table,
     single_ops,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "compile-time": compiled.run_compile_time,
     "compile-growth": compile_growth.run,
     "control-flow": control_flow.run,
+    "jets": jets.run,
     "graphs": graphs.run,
     "memory": memory.run,
 }
