@@ -349,7 +349,14 @@ if TYPE_CHECKING:
     )
     from gradtape.autodiff.checkpoint_profiler import CheckpointProfiler as CheckpointProfiler
     from gradtape.autodiff.custom import custom_jvp as custom_jvp, custom_vjp as custom_vjp
+    from gradtape.autodiff.derivative_products import fvp as fvp, gnvp as gnvp
+    from gradtape.autodiff.higher_derivatives import (
+        laplacian as laplacian,
+        mixed_derivative as mixed_derivative,
+        nth_derivative as nth_derivative,
+    )
     from gradtape.autodiff.host_call import host_call as host_call
+    from gradtape.autodiff.jet import jet as jet
     from gradtape.autodiff.linearize import linearize as linearize
     from gradtape.autodiff.per_sample import per_sample_gradients as per_sample_gradients
     from gradtape.compiler.cpu.runtime.pool import (
@@ -432,9 +439,12 @@ _LAZY = {
     "autodiff.checkpoint_policies": "drop_ops keep_ops keep_up_to",
     "autodiff.checkpoint_profiler": "CheckpointProfiler",
     "autodiff.custom": "custom_jvp custom_vjp",
+    "autodiff.derivative_products": "fvp gnvp",
+    "autodiff.higher_derivatives": "laplacian mixed_derivative nth_derivative",
     "autodiff.host_call": "host_call",
     "autodiff.linearize": "linearize",
     "autodiff.per_sample": "per_sample_gradients",
+    "autodiff.jet": "jet",
     "compiler.cpu.runtime.pool": "get_num_threads set_num_threads",
     "compiler.jit": "jit",
     "dtypes": "bfloat16",

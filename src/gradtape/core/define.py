@@ -366,7 +366,9 @@ def multilinear(
 
     # The tangent of an input is combined with the values that its transpose reads, and no others.
     jvp.reads = frozenset()  # type: ignore[attr-defined]
-    function: Callable[..., Any] = general(name, evaluate, vjps=transposes, jvp=jvp, **options)
+    function: Callable[..., Any] = general(
+        name, evaluate, vjps=transposes, jvp=jvp, facts=Facts(product=True), **options
+    )
     return function
 
 

@@ -10,7 +10,6 @@ and modes; to involve those, a rule is applied to tensors that hold the arrays.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -156,7 +155,6 @@ def push(
     out: Any,
     inputs: Sequence[Any],
     params: dict[str, Any],
-    *,
     careful: bool = True,
 ) -> Any:
     """Apply the forward rule of an op to the tangents of its inputs, None for those without.
@@ -176,8 +174,8 @@ def push(
     if WATCHING:
         state = STATE.get()
         if state.hidden:
-            again = functools.partial(push, careful=careful)
-            return run_inside(seen_by(state.hidden), again, op, tangents, out, inputs, params)
+            seen = seen_by(state.hidden)
+            return run_inside(seen, push, op, tangents, out, inputs, params, careful)
         if state.watched and op.kind not in _OF_USERS:
             tangents, out, inputs = lifted(tuple(tangents)), lifted(out), lifted(tuple(inputs))
             return lowered(_push(op, tangents, out, inputs, params, careful))

@@ -65,9 +65,15 @@ class Facts:
         carries: The positions of operands that are not finite only if the result is not finite
             either, or does not depend on them.
         python: The Python operator that does the same to Python numbers, such as `operator.add`.
+        product: Whether it is linear in each operand that has derivatives, as products are.
+        divisors: The positions of operands that it divides by, as `x / y` and `solve(a, b)` do: the
+            first result y solves an equation b = m(a, y) that is linear in y, and affine in these
+            operands a. The JVP by a reads a and y, and no other operand.
     """
 
-    __slots__ = ("carries", "commutes", "layout", "python", "rearranges")
+    __slots__ = (
+        "carries", "commutes", "divisors", "layout", "product", "python", "rearranges",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -77,12 +83,16 @@ class Facts:
         layout: Literal["view", "same", "copy", "kept"] | None = None,
         carries: range | tuple[int, ...] = (),
         python: Callable[..., Any] | None = None,
+        product: bool = False,
+        divisors: tuple[int, ...] = (),
     ) -> None:
         self.rearranges = rearranges
         self.commutes = commutes
         self.layout = layout
         self.carries = carries
         self.python = python
+        self.product = product
+        self.divisors = divisors
 
 
 NO_FACTS = Facts()
@@ -109,7 +119,7 @@ class Op:
         outputs: Number of results; 1 is the result itself, more are a tuple, None is a tuple whose
             length the arguments decide.
         aliases: Whether a result may share memory with the first input.
-        facts: Properties that graph passes rely on.
+        facts: Properties that graph passes and Taylor mode rely on.
         effect: Its side effect ("random", "assertion", "host"), or None.
         identity: What tells it from other ops of its name, where ops are made at each call of a
             user's function; None if the name does.

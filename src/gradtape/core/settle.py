@@ -108,6 +108,31 @@ def settled_tangent(
     return total
 
 
+def settled_higher(
+    op: Op,
+    argument: int,
+    value: Any,
+    given: Any,
+    out: Any,
+    inputs: Sequence[Any],
+    params: dict[str, Any],
+) -> Any:
+    """A derivative of higher order due to one input, with 0 where that of first order is 0·∞.
+
+    Args:
+        op: An elementwise op.
+        argument: The position of the input.
+        value: The derivative of higher order.
+        given: The tangent of the input.
+        out: The result of the op.
+        inputs: Its operands.
+        params: Its parameters.
+    """
+    rule = _alone(op, argument)
+    slope = rule(given, out, *inputs, **params)
+    return settle(op, rule, argument, slope, given, out, inputs, params, value)
+
+
 @functools.cache
 def _alone(op: Op, argument: int) -> Rule:
     """The part of an op's `jvp` that is due to one of its inputs."""
@@ -129,6 +154,7 @@ def settle(
     out: Any,
     inputs: Sequence[Any],
     params: dict[str, Any],
+    value: Any = None,
 ) -> Any:
     """The result of a rule, with 0 for 0·∞ where the op's value or argument is not finite.
 
@@ -141,13 +167,15 @@ def settle(
         out: The result of the op; None or an `Aval` if it was not kept.
         inputs: Its operands, likewise.
         params: Its parameters.
+        value: What to settle where the result of the rule is 0·∞, if it is not that result.
     """
+    value = slope if value is None else value
     known = tuple(x is not None and type(x) is not Aval for x in (out, *inputs))
     values = [_strong(x) for x, there in zip((out, *inputs), known, strict=True) if there]
     if all(map(is_plain_factor, values)):
-        return slope
+        return value
     settling = _settling(op, rule, argument)
-    return call(settling, (slope, slope, given, *values), {"which": known, **params})
+    return call(settling, (value, slope, given, *values), {"which": known, **params})
 
 
 def _strong(x: Any) -> Any:

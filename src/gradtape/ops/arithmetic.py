@@ -71,7 +71,7 @@ def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, _x, y: ct * y,
     lambda ct, _out, x, _y: ct * x,
     operator="mul",
-    facts=Facts(commutes="biuf", carries=EVERY, python=operator.mul),
+    facts=Facts(commutes="biuf", carries=EVERY, python=operator.mul, product=True),
     fast=operator.mul,
     lower=scalar.multiply,
 )
@@ -89,7 +89,7 @@ def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     lambda ct, _out, _x, y: ct / y,
     lambda ct, out, _x, y: -ct * out / y,
     operator="truediv",
-    facts=Facts(carries=(0,), python=operator.truediv),
+    facts=Facts(carries=(0,), python=operator.truediv, divisors=(1,)),
     fast=operator.truediv,
     lower=scalar.divide,
 )
@@ -173,7 +173,7 @@ def _power_forward(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _power_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
-    # y·x^(y−1), and 0 where y = 0: x⁰ is constant, also at x = 0.
+    # y·x^(y−1), and 0 for 0⁰: x⁰ is constant, also at x = 0. Elsewhere its slope depends on y.
     if isinstance(y, int | float | complex):
         if y == 2:
             return ct * (x + x)
@@ -182,7 +182,7 @@ def _power_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
         if y == 0:
             return None
         return ct * (y * _raised(x, y - 1))
-    zero = y == 0
+    zero = (y == 0) & ((x == 0) | (x != x))
     return mask(ct * y * x ** where(zero, 1, y - 1), zero ^ True)
 
 

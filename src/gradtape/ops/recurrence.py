@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape.core.define import added, general
 from gradtape.core.lowering import Scan
+from gradtape.core.op import Facts
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.index import part_of
 from gradtape.ops.pad import along, pad_constant
@@ -99,5 +100,6 @@ recurrence = general(
         ),
     ),
     jvp=_jvp,
+    facts=Facts(divisors=(1,)),
     lower=Scan("add"),
 )

@@ -63,6 +63,7 @@ def mask(x: ArrayLike, condition: ArrayLike, /) -> Array:
     lambda xp, x, y: xp.where(y == 0, 0, x / xp.where(y == 0, 1, y)),
     lambda ct, _out, _x, y: divide_or_zero(ct, y),  # type: ignore[has-type]
     lambda ct, out, _x, y: -ct * out / y,
+    facts=Facts(divisors=(1,)),
     lower=scalar,
 )
 def divide_or_zero(x: ArrayLike, y: ArrayLike, /) -> Array:

@@ -106,6 +106,13 @@ def test_whole_numbers_give_double_precision() -> None:
     assert gt.special.xlogy(2, 3).dtype == np.float64
 
 
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_polygamma_of_a_python_number(order: int) -> None:
+    expected = scipy.special.polygamma(order, 1.5)
+    np.testing.assert_allclose(gt.polygamma(order, 1.5), expected, rtol=1e-14)
+    np.testing.assert_allclose(gt.jit(gt.polygamma, static_argnums=0)(order, 1.5), expected)
+
+
 def test_complex_numbers() -> None:
     z = np.array([0.3 + 0.4j])
     for name in ("gamma", "loggamma", "digamma", "erfcx", "dawsn", "spence", "wrightomega"):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import added
+from gradtape.core.op import Facts
 from gradtape.ops.checks import check_choice
 from gradtape.ops.linalg.common import adjoint, check_fit, explained, failed
 from gradtape.ops.linalg.in_float32 import in_float32
@@ -46,7 +47,11 @@ def _sylvester_jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, _q: Any) -
 
 # A·X + X·B = Q: A·dX + dX·B = dQ − dA·X − X·dB
 _sylvester = matrixwise(
-    "solve_sylvester", _one_sylvester, vjp_all=summed(_sylvester_vjp), jvp=_sylvester_jvp
+    "solve_sylvester",
+    _one_sylvester,
+    vjp_all=summed(_sylvester_vjp),
+    jvp=_sylvester_jvp,
+    facts=Facts(divisors=(0, 1)),
 )
 
 

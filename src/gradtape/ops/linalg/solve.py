@@ -14,7 +14,7 @@ from gradtape.core.call import call
 from gradtape.core.define import added, general
 from gradtape.core.finite import is_traced
 from gradtape.core.lowering import Matrices
-from gradtape.core.op import Op
+from gradtape.core.op import Facts, Op
 from gradtape.errors import UnsupportedError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.checks import check_choice
@@ -156,6 +156,7 @@ again = general(
     vjp_all=summed(_again_vjp),
     jvp=_again_jvp,
     batch=_batch_again,
+    facts=Facts(divisors=(2,)),
     lower=Matrices(
         small.solve_again,
         fits=small.rows_up_to(8),
@@ -231,6 +232,7 @@ _solve = general(
     vjp_all=_pull_solve,
     jvp=_solve_jvp,
     batch=_solve_batch,
+    facts=Facts(divisors=(0,)),
     outputs=3,
     lower=Matrices(
         small.solve,

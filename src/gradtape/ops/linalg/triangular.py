@@ -11,6 +11,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.define import added, general
 from gradtape.core.lowering import Matrices
+from gradtape.core.op import Facts
 from gradtape.ops.checks import check_choice
 from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.linalg import by_lapack, small
@@ -83,6 +84,7 @@ triangular = general(
     vjp_all=summed(_vjp),
     jvp=_jvp,
     batch=batch_stacks,
+    facts=Facts(divisors=(0,)),
     lower=Matrices(
         small.solve_triangular,
         fits=small.rows_up_to(8),

@@ -88,19 +88,30 @@ def _vjp(
 
 def _jvp(tangents: Sequence[Any], outs: Any, b: Any, a: Any, x: Any, state: Any) -> Any:
     db, da, dx, dstate = tangents
-    order = a.shape[-1]
-    rest = np.zeros(order, outs[0].dtype)
-    terms = []
-    if db is not None:
-        terms.append(filter_over(db, a, x, rest))
-    if da is not None:
-        zero = np.zeros((*da.shape[:-1], 1), da.dtype)
-        terms.append(filter_over(concatenate([zero, -da], -1), a, outs[0], rest))
-    if dx is not None or dstate is not None:
-        dx = np.zeros(x.shape, outs[0].dtype) if dx is None else dx
-        terms.append(filter_over(b, a, dx, rest if dstate is None else dstate))
-    changes = zip(zip(*terms, strict=True), outs, strict=True)
-    return tuple(broadcast_to(added(*parts), out.shape) for parts, out in changes)
+    order, dtype = a.shape[-1], outs[0].dtype
+    dstate = np.zeros(order, dtype) if dstate is None else dstate
+    if db is None and da is None:
+        dx = np.zeros(x.shape, dtype) if dx is None else dx
+        changes, rest = filter_over(b, a, dx, dstate), None
+    else:
+        # All that is fed in, by a filter without taps of its own: it calls itself only once.
+        fed = added(
+            None if db is None else convolve_over(x, db, ndim=1, full=True),
+            None if dx is None else convolve_over(dx, b, ndim=1, full=True),
+            None if da is None else -convolve_over(outs[0], _delayed(da), ndim=1, full=True),
+        )
+        one = np.zeros(order + 1, dtype)
+        one[0] = 1
+        changes = filter_over(one, a, part(fed, None, x.shape[-1]), dstate)
+        rest = part(fed, x.shape[-1], None)  # what comes after the end is in the state
+    dy, dend = changes
+    pairs = zip((dy, added(dend, rest)), outs, strict=True)
+    return tuple(broadcast_to(change, out.shape) for change, out in pairs)
+
+
+def _delayed(a: Any) -> Any:
+    """Coefficients from that of one step before on, with a 0 for those of no step."""
+    return concatenate([np.zeros((*a.shape[:-1], 1), a.dtype), a], -1)
 
 
 # d(y, z) = the filter of dx from dz, plus that of x by db, plus that of y by −da. Transpose: with

@@ -31,6 +31,7 @@ from gradtape.typing import Array, ArrayLike
 
 
 def _polygamma_forward(xp: Any, x: Any, order: int) -> Any:
+    x = x if hasattr(x, "dtype") else xp.asarray(x)
     if x.dtype.kind == "c":
         return complex_polygamma(xp, order, x)
     return narrowed(real_polygamma(xp, order, x), x)
