@@ -50,11 +50,11 @@ def _bow_tie(x: Any) -> Any:
     return _layers(UP @ (DOWN @ _layers(x, 8)), 8)
 
 
-def layered(seed: int, layers: int = 12) -> tuple[Callable[[Any], Any], Any]:
+def layered(seed: int, layers: int = 20) -> tuple[Callable[[Any], Any], Any]:
     """A random DAG: layers of random widths, each of which reads one or two earlier ones."""
     rng = np.random.default_rng(seed)
-    sizes = rng.choice([5, 20, 60, 150], size=layers)
-    sizes[0], sizes[-1] = 120, 80
+    sizes = rng.choice([10, 40, 150, 400], size=layers)
+    sizes[0], sizes[-1] = rng.choice([100, 150, 250], size=2)
     reads = [
         {n - 1, int(rng.integers(max(0, n - 3), n))} if rng.random() < 0.5 else {n - 1}
         for n in range(1, layers)

@@ -251,7 +251,7 @@ class _Choice:
         self._rows = [int(graph.size(node)) for node in graph.targets]
         self._columns = [int(graph.size(node)) for node in graph.sources]
         self._blocks = [[bool(reached[t] >> s & 1) for s in sources] for t in targets]
-        self._costs = graph.costs()
+        self._costs = graph.costs
 
     def planned(self) -> Planned:
         """The way with the least estimated time, of those that are allowed."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from gradtape.core.aval import Aval
 from gradtape.core.cost import estimated_cost
 from gradtape.core.level import Leaf, Node
-from gradtape.core.record import Output, Record, find_aval
+from gradtape.core.record import Binary, Output, Record, Unary, find_aval
 
 
 class Overhead(NamedTuple):
@@ -52,53 +52,61 @@ class TapeGraph:
     def __init__(self, sources: Sequence[Node], targets: Sequence[Node]) -> None:
         self.sources, self.targets = sources, targets
         self.records: list[Record] = []
+        # Microseconds per direction that the records up to each position take in a sweep.
+        self.costs = [0.0]
         self._start = start = set(sources)
         self._avals: dict[Node, Any] = {}
-        avals, depends = self._avals, set(start)
+        self._sizes: dict[Any, float] = {source: self._found_size(source) for source in sources}
+        depends, cost = set(start), 0.0
         for record in ancestors(targets):
             if not depends.isdisjoint(record.parents):
                 depends.add(record)
-            elif record not in start:
+                cost += self._visited(record)
+            elif record in start:
+                self._sizes[record] = self._found_size(record)
+            else:
                 continue
             self.records.append(record)
-            find_aval(record, avals)
-        for source in sources:
-            find_aval(source, avals)
+            self.costs.append(cost)
+
+    def _visited(self, record: Record) -> float:
+        """Note the size of a record on the way, and return what it takes per direction."""
+        kind = type(record)
+        # Most records are those of elementwise ops, which need no look at shapes.
+        if (kind is Unary or kind is Binary) and record.op.partials:
+            for value in (record.out, *record.inputs):
+                if hasattr(value, "size"):  # all have one shape, but for numbers
+                    self._avals[record] = Aval(value.shape, value.dtype)
+                    size = self._sizes[record] = value.size
+                    break
+            else:
+                size = self._sizes[record] = self._found_size(record)
+            both = kind is Binary and None not in record.parents
+            return float((8 if both else 4) * size) * _PER_OPERATION
+        self._sizes[record] = self._found_size(record)
+        return 0.0 if kind is Output else self._cost(record)
+
+    def _found_size(self, node: Node) -> float:
+        aval = find_aval(node, self._avals)
+        return math.inf if type(aval) is tuple else math.prod(aval.shape)
 
     def aval(self, node: Node) -> Aval:
         """Shape and dtype of the value of a node."""
-        found: Aval = self._avals[node]
+        found: Aval = find_aval(node, self._avals)
         return found
 
     def size(self, node: Node) -> float:
         """How many numbers the value of a node is; infinite for several values at once."""
-        aval = self._avals[node]
-        return math.inf if type(aval) is tuple else math.prod(aval.shape)
-
-    # ---- cost ------------------------------------------------------------------------------
-
-    def costs(self) -> list[float]:
-        """Microseconds that the records up to each position take in a sweep.
-
-        It is for each direction that is swept, and begins with 0.
-        """
-        total, found = 0.0, [0.0]
-        for record in self.records:
-            if record not in self._start and type(record) is not Output:
-                total += self._cost(record)
-            found.append(total)
-        return found
+        return self._sizes[node]
 
     def _cost(self, record: Record) -> float:
         outs, op, parents = self._avals[record], record.op, record.parents
-        tracked: int = len(parents) - parents.count(None)
-        if op.partials:  # as `estimated_cost` has it for elementwise ops
-            return float(4 * math.prod(outs.shape) * tracked) * _PER_OPERATION
         avals = [
-            value if node is None else self._avals.get(node, value)
+            value if value is not None else find_aval(node, self._avals)
             for node, value in zip(parents, record.inputs, strict=True)
         ]
         operations = estimated_cost(op, avals, outs if type(outs) is tuple else (outs,))
+        tracked: int = len(parents) - parents.count(None)
         product = op.kind == "contraction"
         return operations * tracked * (_PER_PRODUCT if product else _PER_OPERATION)
 

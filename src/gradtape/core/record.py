@@ -211,7 +211,9 @@ def find_aval(record: Node, known: dict[Node, Any]) -> Any:
         record: A record, or a leaf.
         known: The avals of nodes that are known already; those found on the way are added.
     """
-    found = record.own_aval(known) if isinstance(record, Record) else None
+    found = known.get(record)
+    if found is None and isinstance(record, Record):
+        found = record.own_aval(known)
     if found is not None:  # mostly
         known[record] = found
         return found
