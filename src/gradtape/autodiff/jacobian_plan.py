@@ -16,8 +16,8 @@ accumulate it, and the one with the least estimated time is taken:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gradtape.autodiff.block_cover import cheapest_cover, components
@@ -76,8 +76,7 @@ class Cut(NamedTuple):
         return f"cut where {self.size} {noun}: {values}"
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A part of a Jacobian, and how it is accumulated.
 
     Attributes:
@@ -97,13 +96,14 @@ class Part:
     sources: tuple[int, ...]
     rows: int
     columns: int
-    costs: dict[str, float] = field(default_factory=dict)
+    costs: Mapping[str, float] = MappingProxyType({})
     pushed: tuple[int, ...] = ()
     pulled: tuple[int, ...] = ()
     cuts: tuple[Cut, ...] = ()
 
     def __str__(self) -> str:
-        costs = ", ".join(f"{mode} {_duration(cost)}" for mode, cost in self.costs.items())
+        known = [mode for mode in (FORWARD, REVERSE, MIXED) if mode in self.costs]
+        costs = ", ".join(f"{mode} {_duration(self.costs[mode])}" for mode in known)
         why = (
             f"estimated: {costs}"
             if costs
@@ -123,8 +123,7 @@ def _duration(microseconds: float) -> str:
     return f"{microseconds / 1e3:.3g} ms" if microseconds >= 1e3 else f"{microseconds:.3g} µs"
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """How a Jacobian was accumulated; print it to see why.
 
     Attributes:
@@ -188,8 +187,7 @@ def plan(
     rows = [math.prod(aval.shape) for _, aval in targets]
     strategy = config.strategy
     if strategy is SchedulingStrategy.Auto and min(sum(rows), sum(columns)) <= _FEW:
-        fewer_rows = sum(rows) < sum(columns)
-        strategy = SchedulingStrategy.Reverse if fewer_rows else SchedulingStrategy.Forward
+        strategy = _by_count(sum(rows), sum(columns), config)
     if strategy in (SchedulingStrategy.Forward, SchedulingStrategy.Reverse):
         return [Planned(_swept_as_asked(strategy, columns, rows))]
     starts, ends = [node for node, _ in sources], [node for node, _ in targets]
@@ -205,6 +203,15 @@ def plan(
         )
         found.append(choice.planned())
     return found
+
+
+def _by_count(rows: int, columns: int, config: SchedulerConfig) -> SchedulingStrategy:
+    """The mode that takes fewer tangents or cotangents, of those that are weighed."""
+    if rows >= config.forward_mode_threshold * columns:
+        return SchedulingStrategy.Forward
+    if rows <= max(config.reverse_mode_threshold, 1.0) * columns:
+        return SchedulingStrategy.Reverse
+    return SchedulingStrategy.Forward
 
 
 def _swept_as_asked(
@@ -274,13 +281,13 @@ class _Choice:
         return sweep_time(self._overhead, len(self._graph.records), self._costs[-1], directions)
 
     def _fixed(self) -> list[_Way]:
-        """Everything in one direction; forward mode first, which is taken if costs are equal."""
+        """Everything in one direction; reverse mode first, which is taken if costs are equal."""
         rows, columns = sum(self._rows), sum(self._columns)
         found = []
-        if rows > self._config.reverse_mode_threshold * columns:
-            found.append(_Way(FORWARD, self._time(columns), pushed=self._sources))
-        if rows < self._config.forward_mode_threshold * columns or not found:
+        if rows < self._config.forward_mode_threshold * columns:
             found.append(_Way(REVERSE, self._time(rows), pulled=self._targets))
+        if rows > self._config.reverse_mode_threshold * columns or not found:
+            found.append(_Way(FORWARD, self._time(columns), pushed=self._sources))
         return found
 
     def _covered(self) -> _Way | None:

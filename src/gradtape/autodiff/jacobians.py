@@ -31,6 +31,9 @@ from gradtape.ops.shape import reshape
 
 Argnums = int | Sequence[int]
 _REVERSE = SchedulerConfig(strategy=SchedulingStrategy.Reverse)
+# A gradient has as many elements as its argument. Forward mode is the better of the two: it gives
+# NaN, where reverse mode over reverse mode may give 0, at kinks such as that of a norm.
+_FORWARD_OVER_REVERSE = SchedulerConfig(forward_mode_threshold=1.0)
 
 
 def _check_kind(transform: str, values: Sequence[Any], holomorphic: bool) -> None:
@@ -280,7 +283,8 @@ def hessian(
     Args:
         function: The function to differentiate; returns arrays or nested containers.
         argnums: Which positional argument(s) to differentiate with respect to.
-        mode: How the gradient is differentiated, as for `jacobian`.
+        mode: How the gradient is differentiated, as for `jacobian`; "auto" is forward mode, or
+            mixed.
         has_aux: Whether the function returns `(output, aux)`; then `(hessian, aux)` is returned.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
@@ -307,7 +311,8 @@ def hessian(
             found, _ = _accumulated(run, single, _REVERSE, holomorphic)
         return (found, run.aux) if has_aux else found
 
-    run = _scheduled("hessian", gradient, argnums, mode, has_aux, holomorphic)
+    chosen_mode = _FORWARD_OVER_REVERSE if mode == "auto" else mode
+    run = _scheduled("hessian", gradient, argnums, chosen_mode, has_aux, holomorphic)
     options = {"mode": mode, "has_aux": has_aux, "holomorphic": holomorphic}
     return _with_schedule(run, hessian, (function, argnums), options)
 
