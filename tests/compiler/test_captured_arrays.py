@@ -254,3 +254,18 @@ def test_writes_into_captured_arrays_are_refused(write):
     with pytest.raises(GradtapeError):
         gt.jit(function)(X)
     np.testing.assert_array_equal(array, 1.0)
+
+
+def test_captured_tensors_of_indices_are_read_at_each_call() -> None:
+    places, one, x = gt.tensor(np.array([0, 1])), gt.tensor(2), np.arange(4.0)
+
+    def function(x: Any) -> Any:
+        y = gt.zeros_like(x)
+        y[places] = x[places] * 2.0 + x[one]
+        return y
+
+    compiled = gt.jit(function)
+    np.testing.assert_array_equal(compiled(x), [2.0, 4.0, 0.0, 0.0])
+    places[0] = 3
+    one[...] = 1
+    np.testing.assert_array_equal(compiled(x), [0.0, 3.0, 0.0, 7.0])

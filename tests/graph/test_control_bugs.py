@@ -159,3 +159,16 @@ def test_numbers_of_the_counter_are_written_into_the_state(save):
     np.testing.assert_array_equal(gt.fori_loop(0, 3, body, np.zeros(3), save=save), [0.0, 0.0, 4.0])
     loop = gt.jit(lambda s: gt.fori_loop(0, 3, body, s, save=save))
     np.testing.assert_array_equal(loop(np.zeros(3)), [0.0, 0.0, 4.0])
+
+
+def test_a_loop_of_which_only_the_check_of_an_index_is_left():
+    def function(x, k):
+        def step(total, y):
+            chosen = gt.switch(k // 2 % 3, [np.sin, np.cos, np.tan], y)
+            return total + chosen, chosen
+
+        gt.scan(step, 0.0, x)
+        return 2.0 * x
+
+    x = np.arange(4.0)
+    np.testing.assert_array_equal(gt.jit(function)(x, np.int64(3)), 2.0 * x)

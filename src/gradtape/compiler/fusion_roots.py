@@ -157,6 +157,8 @@ def _read_often(value: Value, users: dict[Value, list[Node]]) -> bool:
     readers = users.get(value, ())
     if len(readers) != 1:
         return bool(readers)
+    if not readers[0].outputs:
+        return False  # a loop that is run for its effect, such as the check of an index
     lowering, (result, *_) = readers[0].op.lower, readers[0].outputs
     if isinstance(lowering, Relabel):
         return _read_often(result, users)

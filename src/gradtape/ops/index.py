@@ -27,7 +27,7 @@ from gradtape.core.op import Facts, Op
 from gradtape.core.recomputable import RecomputableIndexing
 from gradtape.core.record import Indexing
 from gradtape.core.scalar import Scalar
-from gradtape.core.state import STATE, values_read
+from gradtape.core.state import STATE, adopted, values_read
 from gradtape.core.tensor import Tensor, as_value, innermost
 from gradtape.errors import GradtapeError, IndexingError
 from gradtape.ops import lowered
@@ -213,7 +213,9 @@ def _item(item: Any, name: str) -> Any:
     array = as_value(unshell(item))
     if isinstance(array, bool) or getattr(array, "dtype", None) == np.bool_:
         return np.asarray(innermost(array) if isinstance(array, Tensor) else array)
-    array = as_indices(array if isinstance(item, Tensor) else item, name)
+    # A trace reads a tensor from outside at each call, not only now.
+    given = as_value(unshell(adopted(item))) if isinstance(item, Tensor) else item
+    array = as_indices(given, name)
     return array if array.shape or isinstance(array, Tensor) else int(array)
 
 
