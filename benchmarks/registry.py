@@ -20,6 +20,7 @@ from benchmarks import (
     memory,
     op_table,
     single_ops,
+    sparse_derivatives,
     transform,
     untracked,
 )
@@ -53,4 +54,5 @@ BENCHMARKS: dict[str, Benchmark] = {
     "graphs": graphs.run,
     "implicit": implicit.run,
     "memory": memory.run,
+    "sparse-derivatives": sparse_derivatives.run,
 }

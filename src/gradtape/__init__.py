@@ -412,6 +412,12 @@ if TYPE_CHECKING:
         lgamma as lgamma,
         polygamma as polygamma,
     )
+    from gradtape.sparsity.derivatives import (
+        hessian_sparsity as hessian_sparsity,
+        jacobian_sparsity as jacobian_sparsity,
+        sparse_hessian as sparse_hessian,
+        sparse_jacobian as sparse_jacobian,
+    )
     from gradtape.tools.anomaly import detect_anomaly as detect_anomaly
     from gradtape.tools.benchmark import (
         BenchmarkConfig as BenchmarkConfig,
@@ -464,6 +470,7 @@ _LAZY = {
     "ops.random_discrete": "bernoulli permutation randint",
     "ops.special.entropy": "xlogy",
     "ops.special.gamma": "digamma lgamma polygamma",
+    "sparsity.derivatives": "hessian_sparsity jacobian_sparsity sparse_hessian sparse_jacobian",
     "tools.anomaly": "detect_anomaly",
     "tools.benchmark": "BenchmarkConfig PerformanceBenchmark",
     "tools.benchmark_comparison": "BenchmarkComparison",

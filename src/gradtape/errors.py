@@ -174,6 +174,14 @@ class FailedAssertionError(GradtapeError, AssertionError):
     """A condition of `gt.graph.assert_that` that does not hold for the values of an evaluation."""
 
 
+class PatternError(GradtapeError, ValueError):
+    """A sparsity pattern that is too small, or no longer sparse; the text names a row or column.
+
+    `gt.sparse_jacobian(f, pattern=p)` needs a place in `p` wherever the Jacobian is not zero;
+    `gt.jacobian_sparsity(f)(x)` finds such a pattern.
+    """
+
+
 class GradientCheckError(GradtapeError, AssertionError):
     """A derivative disagrees with differences of the function: a rule is wrong."""
 

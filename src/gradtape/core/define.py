@@ -36,7 +36,7 @@ from gradtape.core.broadcasting import (
 from gradtape.core.call import call, call_operator
 from gradtape.core.evaluate import sum_of_terms
 from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
-from gradtape.core.lowering import Composite, Lowering, Pointwise
+from gradtape.core.lowering import Composite, Lowering, Pointwise, Terms
 from gradtape.core.needed_ops import needed
 from gradtape.core.nested import Alias
 from gradtape.core.op import NO_FACTS, Facts, Op, Rule, Zero, infer_like, registry, rule_reads
@@ -338,6 +338,7 @@ def multilinear(
     evaluate: Callable[..., Any] | Composite,
     *transposes: Rule,
     again: Callable[..., Any] | None = None,
+    reads: Terms | None = None,
     **options: Any,
 ) -> Callable[..., Any]:
     """Define an op that is linear in each of its inputs by its transposes.
@@ -348,6 +349,7 @@ def multilinear(
         *transposes: Per input `transpose(ct, _out, *inputs, **params)`, which reads all inputs but
             its own. `Zero` for an input that only selects among the others, such as an index.
         again: A faster way to call the op, if there is one.
+        reads: What an element of the result reads, as in `Facts`.
         **options: As for `general`: infer, batch, kind, lower, composed.
     """
     constants = {i for i, transpose in enumerate(transposes) if isinstance(transpose, Zero)}
@@ -366,8 +368,9 @@ def multilinear(
 
     # The tangent of an input is combined with the values that its transpose reads, and no others.
     jvp.reads = frozenset()  # type: ignore[attr-defined]
+    facts = Facts(product=True, reads=reads)
     function: Callable[..., Any] = general(
-        name, evaluate, vjps=transposes, jvp=jvp, facts=Facts(product=True), **options
+        name, evaluate, vjps=transposes, jvp=jvp, facts=facts, **options
     )
     return function
 

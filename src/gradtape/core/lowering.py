@@ -167,6 +167,26 @@ class Contraction(Lowering):
     __slots__ = ()
 
 
+class Terms:
+    """What one element of the result is made of, for an op that has no native code.
+
+    Element i depends on `expression(i, k, x, y, …, **params)` for all k, which is written like the
+    expression of `Elements`. The sparsity of derivatives is found from it.
+
+    Attributes:
+        sizes: `sizes(*avals, **params)` gives the sizes of k.
+        expression: A term; it may have any value as long as it reads the right elements.
+    """
+
+    __slots__ = ("expression", "sizes")
+
+    def __init__(
+        self, sizes: Callable[..., tuple[int, ...]], expression: Callable[..., Scalar]
+    ) -> None:
+        self.sizes = sizes
+        self.expression = expression
+
+
 class Site(Protocol):
     """The place where an op of `Matrices` is lowered: its operands, and how it reports failures."""
 

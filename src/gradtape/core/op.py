@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from gradtape.core.aval import Aval
-from gradtape.core.lowering import Lowering
+from gradtape.core.lowering import Lowering, Terms
 from gradtape.core.small_floats import infer_narrow
 from gradtape.errors import GradtapeError, NotDifferentiableError
 from gradtape.locks import load
@@ -69,10 +69,13 @@ class Facts:
         divisors: The positions of operands that it divides by, as `x / y` and `solve(a, b)` do: the
             first result y solves an equation b = m(a, y) that is linear in y, and affine in these
             operands a. The JVP by a reads a and y, and no other operand.
+        reads: What an element of the results depends on, if no lowering says it: on the element at
+            its "own" place, on those along the parameter "axis", a number for all of its matrix in
+            a stack whose last axes, so many, belong to a matrix, or `Terms`. None: on everything.
     """
 
     __slots__ = (
-        "carries", "commutes", "divisors", "layout", "product", "python", "rearranges",
+        "carries", "commutes", "divisors", "layout", "product", "python", "reads", "rearranges",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +88,7 @@ class Facts:
         python: Callable[..., Any] | None = None,
         product: bool = False,
         divisors: tuple[int, ...] = (),
+        reads: Literal["own", "axis"] | int | Terms | None = None,
     ) -> None:
         self.rearranges = rearranges
         self.commutes = commutes
@@ -93,6 +97,7 @@ class Facts:
         self.python = python
         self.product = product
         self.divisors = divisors
+        self.reads = reads
 
 
 NO_FACTS = Facts()

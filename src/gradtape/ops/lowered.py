@@ -37,6 +37,13 @@ def both(*conditions: Scalar | None) -> Scalar | None:
     return functools.reduce(operator.and_, known) if known else None
 
 
+def within(index: Sequence[Any], shape: Sequence[int]) -> Scalar:
+    """Where an index lies inside of an array on all axes."""
+    sides = [side for k, n in zip(index, shape, strict=True) for side in (k >= 0, k < n)]
+    inside: Scalar = functools.reduce(operator.and_, sides)
+    return inside
+
+
 def read_or(other: Any, x: Reader, index: Sequence[Any], inside: Scalar | None) -> Scalar:
     """The element of `x` at an index where that is inside, `other` elsewhere."""
     if inside is None:

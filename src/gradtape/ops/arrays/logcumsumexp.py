@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import general
+from gradtape.core.op import Facts
 from gradtape.ops.arguments import as_array, normalize_axis, real_only
 from gradtape.ops.exponential import exp
 from gradtape.ops.recurrence import backwards, previous, recurrence
@@ -39,6 +40,7 @@ _logcumsumexp = general(
     lambda xp, x, axis: np.logaddexp.accumulate(x, axis),
     vjps=(_vjp,),
     jvp=_jvp,
+    facts=Facts(reads="axis"),
 )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
+from gradtape.core.op import Facts
 from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.arrays.axes import along
 from gradtape.ops.arrays.sort import INDEX, put_along
@@ -59,6 +60,7 @@ def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
         lambda xp, x, axis: ufunc.accumulate(x, axis),
         vjps=(vjp,),
         jvp=jvp,
+        facts=Facts(reads="axis"),
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.copies import by_rows
 from gradtape.core.define import general
+from gradtape.core.op import Facts
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
@@ -117,6 +118,7 @@ sort_both = general(
         None,
     ),
     outputs=2,
+    facts=Facts(reads="axis"),
 )
 
 

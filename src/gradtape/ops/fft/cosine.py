@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import linear
+from gradtape.core.op import Facts
 from gradtape.errors import ShapeError
 from gradtape.ops.checks import check_choice
 from gradtape.ops.family import member
@@ -74,6 +75,7 @@ def _defined(name: str, lighter: dict[int, tuple[int, ...]]) -> Callable[..., An
         infer=lambda x, **_params: Aval(
             x.shape, complex_dtype(x.dtype) if x.dtype.kind == "c" else real_dtype(x.dtype)
         ),
+        facts=Facts(reads="axis"),
     )
     return transform
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import linear
+from gradtape.core.op import Facts
 from gradtape.ops.fft.common import OTHER_NORM, complex_dtype, library, prepared
 from gradtape.typing import Array, ArrayLike, Axis
 
@@ -25,6 +26,7 @@ fft_over: Callable[..., Any] = linear(
         ct, axis=axis, inverse=not inverse, norm=OTHER_NORM[norm]
     ),
     infer=lambda x, **_params: Aval(x.shape, complex_dtype(x.dtype)),
+    facts=Facts(reads="axis"),
 )
 
 

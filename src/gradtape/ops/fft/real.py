@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import linear
+from gradtape.core.op import Facts
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.cast import astype, conj
 from gradtape.ops.fft.common import (
@@ -69,6 +70,7 @@ rfft_over: Callable[..., Any] = linear(
     infer=lambda x, axis, norm: Aval(
         _with_size(x.shape, axis[-1], x.shape[axis[-1]] // 2 + 1), complex_dtype(x.dtype)
     ),
+    facts=Facts(reads="axis"),
 )
 # x = y₀ + 2·Σ Re(yₖ·e) + …; adjoint: the transform of ct with the coefficients between doubled.
 # Imaginary parts that are not used, of the first and of the last one, get none from a real ct.
@@ -77,6 +79,7 @@ irfft_over: Callable[..., Any] = linear(
     _irfft,
     _irfft_adjoint,
     infer=lambda x, n, axis, norm: Aval(_with_size(x.shape, axis[-1], n), real_dtype(x.dtype)),
+    facts=Facts(reads="axis"),
 )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import added
-from gradtape.core.op import Facts
 from gradtape.errors import LinAlgError
 from gradtape.ops.linalg.bands import (
     adjoint_bands,
@@ -69,9 +68,7 @@ def _jvp(
 
 # x = A⁻¹b: dx = A⁻¹(db − dA·x), on the diagonals of A; of a positive definite A the upper ones are
 # read
-banded = matrixwise(
-    "solve_banded", _solve_one, vjp_all=summed(_vjp), jvp=_jvp, facts=Facts(divisors=(0,))
-)
+banded = matrixwise("solve_banded", _solve_one, vjp_all=summed(_vjp), jvp=_jvp, divisors=(0,))
 
 # ---- public functions ---------------------------------------------------------------------------
 

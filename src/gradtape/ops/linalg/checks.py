@@ -10,7 +10,7 @@ import numpy as np
 from gradtape.core.batching import batch_in_place
 from gradtape.core.define import general
 from gradtape.core.lowering import Elements
-from gradtape.core.op import Zero
+from gradtape.core.op import Facts, Zero
 from gradtape.errors import NotDifferentiableError
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to
@@ -65,6 +65,7 @@ _verified = general(
     _verified_forward,
     vjps=(lambda ct, _out, _x, test: ct,),
     self_adjoint=True,
+    facts=Facts(reads="own"),
 )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.define import added
-from gradtape.core.op import Facts
 from gradtape.ops.checks import check_choice
 from gradtape.ops.linalg.common import adjoint, check_fit, explained, failed
 from gradtape.ops.linalg.in_float32 import in_float32
@@ -51,7 +50,7 @@ _sylvester = matrixwise(
     _one_sylvester,
     vjp_all=summed(_sylvester_vjp),
     jvp=_sylvester_jvp,
-    facts=Facts(divisors=(0, 1)),
+    divisors=(0, 1),
 )
 
 

@@ -17,7 +17,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import broadcast_sizes, general, unbroadcast
-from gradtape.core.op import Op, Rule, rule_reads
+from gradtape.core.op import Facts, Op, Rule, rule_reads
 from gradtape.ops.linalg.common import check_fit, dtype_of, of_two_axes, square
 from gradtape.ops.norm import inexact
 from gradtape.ops.shape import reshape
@@ -54,7 +54,12 @@ def _one_by_one(array: Any, stack: tuple[int, ...]) -> Any:
 
 
 def matrixwise(
-    name: str, one: Callable[..., Any], *, like: int = -1, **rules: Any
+    name: str,
+    one: Callable[..., Any],
+    *,
+    like: int = -1,
+    divisors: tuple[int, ...] = (),
+    **rules: Any,
 ) -> Callable[..., Any]:
     """Define an op on stacks of matrices, which is computed for one after the other.
 
@@ -62,6 +67,7 @@ def matrixwise(
         name: The name of the op.
         one: `one(*matrices, **params)` computes it for one matrix of each operand, in one dtype.
         like: The position of the operand that has the size of the result.
+        divisors: The positions of operands that it divides by, as in `Facts`.
         **rules: Its derivatives, as for `general`.
     """
 
@@ -76,7 +82,8 @@ def matrixwise(
         shape = (*stack_of(*arrays), *arrays[like].shape[-2:])
         return Aval(shape, computed_in(*(array.dtype for array in arrays)))
 
-    return general(name, forward, infer=infer, batch=batch_stacks, **rules)
+    facts = Facts(divisors=divisors, reads=2)
+    return general(name, forward, infer=infer, batch=batch_stacks, facts=facts, **rules)
 
 
 def summed(rule: Rule) -> Rule:

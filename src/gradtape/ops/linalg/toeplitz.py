@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape.core.define import added
-from gradtape.core.op import Facts
 from gradtape.errors import LinAlgError
 from gradtape.ops.arguments import normalize_axis
 from gradtape.ops.cast import conj, copy, real
@@ -96,7 +95,7 @@ def _jvp(tangents: Sequence[Any], out: Any, c: Any, r: Any, _b: Any) -> Any:
 
 # x = T⁻¹b: dx = T⁻¹(db − dT·x); a number of T gets the sum of a diagonal of T's cotangent
 _equations = matrixwise(
-    "solve_toeplitz", _solve_one, vjp_all=summed(_vjp), jvp=_jvp, facts=Facts(divisors=(0, 1))
+    "solve_toeplitz", _solve_one, vjp_all=summed(_vjp), jvp=_jvp, divisors=(0, 1)
 )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import linear
+from gradtape.core.op import Facts
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.checks import check_choice
 from gradtape.ops.shape import moveaxis
@@ -59,6 +60,7 @@ filter_along = linear(
     infer=lambda x, **_params: Aval(
         x.shape, np.dtype(np.complex128 if x.dtype.kind == "c" else np.float64)
     ),
+    facts=Facts(reads="axis"),
 )
 
 

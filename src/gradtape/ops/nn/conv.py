@@ -11,7 +11,9 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import added as added_terms, broadcast_tangent, general
-from gradtape.core.op import Op
+from gradtape.core.lowering import Reader, Terms
+from gradtape.core.op import Facts, Op
+from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import Batch, as_array
 from gradtape.ops.checks import check_choice
@@ -77,6 +79,12 @@ def biased(name: str, product: Callable[..., Any]) -> Callable[..., Any]:
             bias = reshape(bias, (bias.shape[0], 1, bias.shape[1]))
         return out + _beside_places(bias, len(out.shape) - 2 - batched), 0
 
+    terms = plain.facts.reads
+    assert isinstance(terms, Terms)
+
+    def term(i: Any, k: Any, x: Reader, w: Reader, bias: Reader, **params: Any) -> Scalar:
+        return terms.expression(i, k, x, w, **params) + bias(i[1])
+
     return general(
         name,
         evaluate,
@@ -91,6 +99,7 @@ def biased(name: str, product: Callable[..., Any]) -> Callable[..., Any]:
         jvp=jvp,
         batch=batch,
         kind="contraction",
+        facts=Facts(reads=Terms(lambda x, w, _bias, **params: terms.sizes(x, w, **params), term)),
     )
 
 

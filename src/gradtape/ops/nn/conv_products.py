@@ -9,7 +9,8 @@ A transposed convolution is `conv_input`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,12 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_as_samples, move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import multilinear
+from gradtape.core.lowering import Reader, Terms
 from gradtape.core.op import Op
+from gradtape.core.scalar import Scalar, where
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.lowered import within
 from gradtape.ops.nn.conv_kernels import (
     conv_by_kernels,
     conv_forward,
@@ -104,6 +108,73 @@ def _weights_by_output(ct: Any, _out: Any, x: Any, _y: Any, kernel: Sizes, **geo
 
 def _of_pairs(product: Any, x: Any, w: Any, params: dict[str, Any]) -> Any:
     return _as_groups(product.op, (x, w), (0, 0), (1, 0), 1, params)[0]
+
+
+# ---- terms --------------------------------------------------------------------------------------
+
+
+def _conv_term(
+    i: Sequence[Scalar],
+    k: Sequence[Scalar],
+    x: Reader,
+    w: Reader,
+    stride: Sizes,
+    padding: Pads,
+    dilation: Sizes,
+    groups: int,
+) -> Scalar:
+    (n, o, *at), (c, *tap) = i, k
+    group = o // (w.aval.shape[0] // groups)
+    steps = zip(at, tap, stride, padding, dilation, strict=True)
+    places = [a * s + t * d - before for a, t, s, (before, _), d in steps]
+    product = w(o, c, *tap) * x(n, group * w.aval.shape[1] + c, *places)
+    return where(within(places, x.aval.shape[2:]), product, 0)
+
+
+def _input_term(
+    i: Sequence[Scalar],
+    k: Sequence[Scalar],
+    y: Reader,
+    w: Reader,
+    sizes: Sizes,
+    stride: Sizes,
+    padding: Pads,
+    dilation: Sizes,
+    groups: int,
+) -> Scalar:
+    (n, channel, *at), (o, *tap) = i, k
+    each, own = w.aval.shape[0] // groups, w.aval.shape[1]
+    out = channel // own * each + o
+    steps = zip(at, tap, stride, padding, dilation, strict=True)
+    shifts = [(a + before - t * d, s) for a, t, s, (before, _), d in steps]
+    whole = functools.reduce(operator.and_, [shift % s == 0 for shift, s in shifts])
+    places = [shift // s for shift, s in shifts]
+    product = w(out, channel % own, *tap) * y(n, out, *places)
+    return where(whole & within(places, y.aval.shape[2:]), product, 0)
+
+
+def _weight_term(
+    i: Sequence[Scalar],
+    k: Sequence[Scalar],
+    x: Reader,
+    y: Reader,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Pads,
+    dilation: Sizes,
+    groups: int,
+) -> Scalar:
+    (o, c, *tap), (n, *at) = i, k
+    group = o // (y.aval.shape[1] // groups)
+    steps = zip(at, tap, stride, padding, dilation, strict=True)
+    places = [a * s + t * d - before for a, t, s, (before, _), d in steps]
+    product = y(n, o, *at) * x(n, group * (x.aval.shape[1] // groups) + c, *places)
+    return where(within(places, x.aval.shape[2:]), product, 0)
+
+
+_CONV = Terms(lambda _x, w, **_geometry: w.shape[1:], _conv_term)
+_INPUT = Terms(lambda _y, w, groups, **_geometry: (w.shape[0] // groups, *w.shape[2:]), _input_term)
+_WEIGHT = Terms(lambda _x, y, **_geometry: (y.shape[0], *y.shape[2:]), _weight_term)
 
 
 # ---- batching -----------------------------------------------------------------------------------
@@ -192,6 +263,7 @@ conv: Callable[..., Any] = multilinear(
     infer=_infer_conv,
     batch=_batch_conv,
     kind="contraction",
+    reads=_CONV,
     composed=conv_by_kernels,
 )
 
@@ -203,6 +275,7 @@ conv_input: Callable[..., Any] = multilinear(
     infer=_infer_input,
     batch=_batch_conv,
     kind="contraction",
+    reads=_INPUT,
     composed=functools.partial(conv_input_by_kernels, conv),
 )
 
@@ -214,6 +287,7 @@ conv_weight: Callable[..., Any] = multilinear(
     infer=_infer_weight,
     batch=_batch_weight,
     kind="contraction",
+    reads=_WEIGHT,
     composed=conv_weight_by_kernels,
 )
 

@@ -13,8 +13,11 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import broadcast_sizes, multilinear, unbroadcast
+from gradtape.core.lowering import Reader, Terms
+from gradtape.core.scalar import Scalar, where
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.linalg.stacks import batch_stacks
+from gradtape.ops.lowered import spread_index, within
 from gradtape.ops.rearrange import flip
 
 # ---- the forward --------------------------------------------------------------------------------
@@ -95,6 +98,20 @@ def _by_second(ct: Any, _out: Any, x: Any, _h: Any, ndim: int, full: bool) -> An
     return unbroadcast(convolve_over(first, second, ndim=ndim, full=False), _h.shape)
 
 
+def _sizes(_x: Aval, h: Aval, ndim: int, full: bool) -> tuple[int, ...]:
+    return h.shape[-ndim:]
+
+
+def _term(
+    i: Sequence[Scalar], k: Sequence[Scalar], x: Reader, h: Reader, ndim: int, full: bool
+) -> Scalar:
+    sizes, lead = h.aval.shape[-ndim:], i[:-ndim]
+    places = [at - j + (0 if full else m - 1) for at, j, m in zip(i[-ndim:], k, sizes, strict=True)]
+    stacks = [spread_index(lead, array.aval.shape[:-ndim]) for array in (x, h)]
+    product = x(*stacks[0], *places) * h(*stacks[1], *k)
+    return where(within(places, x.aval.shape[-ndim:]), product, 0)
+
+
 # Over all k, or where the arrays overlap completely, out[k] = Σ x[k − j]·h[j]: bilinear. Transposes
 # are correlations with the other factor, over where they overlap completely, or over all k.
 convolve_over: Callable[..., Any] = multilinear(
@@ -104,4 +121,5 @@ convolve_over: Callable[..., Any] = multilinear(
     _by_second,
     infer=_infer,
     batch=batch_stacks,
+    reads=Terms(_sizes, _term),
 )

@@ -17,6 +17,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import added, broadcast_sizes, general, unbroadcast
+from gradtape.core.op import Facts
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.stacks import batch_stacks
@@ -124,4 +125,5 @@ filter_over: Callable[..., Any] = general(
     jvp=_jvp,
     batch=batch_stacks,
     outputs=2,
+    facts=Facts(reads=1),
 )

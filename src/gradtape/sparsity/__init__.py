@@ -1,0 +1,1 @@
+"""Sparse Jacobians and Hessians: pattern from a trace, colours, compressed sweeps."""
