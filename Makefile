@@ -19,6 +19,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 AUTOGRAD := autograd==1.9.1
 JAX := jax==0.10.2 jaxlib==0.10.2
+SOLVERS := torchdiffeq==0.2.5 optimistix==0.1.0 sparsejac==0.2.0
 
 # Extra arguments: make test ARGS="-k matmul", make bench ARGS="--quick --only compiled-small".
 ARGS ?=
@@ -58,7 +59,7 @@ $(PEERS)/.stamp: pyproject.toml Makefile
 	$(PEERS)/bin/python $(PIP_INSTALL) --editable .
 	$(PEERS)/bin/python $(PIP_INSTALL) $(TORCH)
 	$(PEERS)/bin/python $(PIP_INSTALL) $(AUTOGRAD)
-	$(PEERS)/bin/python $(PIP_INSTALL) $(JAX)
+	$(PEERS)/bin/python $(PIP_INSTALL) $(JAX) $(SOLVERS)
 	@touch $@
 
 demo: $(VENV)/.stamp
