@@ -10,9 +10,9 @@ from gradtape.errors import MissingNameError as _MissingNameError
 from gradtape.locks import load as _load
 
 if TYPE_CHECKING:
-    from gradtape.scipy import optimize as optimize
+    from gradtape.scipy import integrate as integrate, optimize as optimize
 
-_MODULES = ("optimize",)
+_MODULES = ("integrate", "optimize")
 __all__ = list(_MODULES)
 
 

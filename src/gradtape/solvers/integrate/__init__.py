@@ -1,0 +1,1 @@
+"""Initial value problems and integrals, with derivatives."""

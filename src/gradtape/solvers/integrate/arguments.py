@@ -1,0 +1,146 @@
+"""What `solve_ivp` is given, checked and brought into one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.autodiff.arguments import as_function
+from gradtape.core.aval import aval_of
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype
+from gradtape.ops.checks import check_axes, check_positive
+from gradtape.ops.join import stack
+from gradtape.ops.reduce import max as max_of, min as min_of
+from gradtape.ops.select import maximum, where
+from gradtape.ops.shape import reshape
+from gradtape.solvers.integrate.error_norm import Tolerances, still
+from gradtape.solvers.integrate.integrator import Interval
+from gradtape.solvers.require import Failure, require
+
+_NAME = "solve_ivp"
+_WRONG_TIMES = Failure(
+    ArgumentError,
+    "solve_ivp: got times in t_eval that are out of order or outside of t_span, expected each to "
+    "come after the one before",
+)
+
+
+def initial_value(y0: Any) -> Any:
+    """y0 as a vector of floats or complex numbers."""
+    y0 = as_array(_stacked(y0))
+    if len(y0.shape) != 1 or not y0.shape[0]:
+        raise ShapeError(f"{_NAME}: got y0 of shape {y0.shape}, expected a vector of numbers")
+    kind = np.dtype(y0.dtype).kind
+    if kind not in "biufc":
+        raise DTypeError(f"{_NAME}: got y0 of {y0.dtype}, expected numbers")
+    return astype(y0, np.complex128 if kind == "c" else np.float64)
+
+
+def _stacked(values: Any) -> Any:
+    """A list in which there are tensors as one tensor."""
+    if isinstance(values, list | tuple) and any(isinstance(x, Tensor) for x in values):
+        return stack([as_array(x) for x in values])
+    return values
+
+
+def ends(t_span: Any) -> list[Any]:
+    """The times where to begin and to end."""
+    given = t_span if isinstance(t_span, list | tuple) else list(as_array(t_span))
+    if len(given) != 2:
+        raise ArgumentError(f"{_NAME}: got {len(given)} numbers in t_span, expected two times")
+    return [_time(end) for end in given]
+
+
+def _time(end: Any) -> Any:
+    end = as_array(end)
+    if end.shape != () or np.dtype(end.dtype).kind not in "biuf":
+        raise ArgumentError(f"{_NAME}: got {end!r} in t_span, expected two times")
+    if isinstance(end, Tensor):
+        return astype(end, np.float64)
+    if not np.isfinite(end):
+        raise ArgumentError(f"{_NAME}: got {float(end)} in t_span, expected finite times")
+    return np.float64(end)
+
+
+def further_arguments(args: Any) -> tuple[Any, ...]:
+    """`args` as a tuple: SciPy unpacks lists and arrays, too."""
+    if args is None:
+        return ()
+    if isinstance(args, list | tuple):
+        return tuple(args)
+    is_vector = isinstance(args, np.ndarray | Tensor) and args.ndim > 0
+    return tuple(args) if is_vector else (args,)
+
+
+def times(t_eval: Any, interval: Interval) -> Any:
+    """`t_eval`, which is in order and in the interval."""
+    found = as_array(_stacked(t_eval))
+    check_axes(_NAME, found, 1, what="t_eval")
+    found = astype(found, np.float64)
+    if not found.shape[0]:
+        return found
+    ahead = still(found) * interval.direction
+    first, last = interval.start * interval.direction, interval.end * interval.direction
+    outside = maximum(max_of(ahead) - last, first - min_of(ahead))
+    disorder = max_of(ahead[:-1] - ahead[1:]) if found.shape[0] > 1 else -1.0
+    wrong = where(maximum(outside, disorder) > 0, 1.0, 0.0)
+    return require([found], wrong, 0.5, _WRONG_TIMES)[0]
+
+
+def tolerances(rtol: Any, atol: Any) -> Tolerances:
+    """The errors that are allowed."""
+    if isinstance(rtol, Tensor) or isinstance(atol, Tensor):
+        raise ArgumentError(f"{_NAME}: got a tensor as a tolerance, expected plain numbers")
+    check_positive(_NAME, rtol=rtol)
+    atol = np.asarray(atol, np.float64)
+    if not (atol >= 0).all():
+        raise ArgumentError(f"{_NAME}: got atol={atol}, expected no negative numbers")
+    # Below this, rounding is more than what is allowed.
+    least = 100 * float(np.finfo(np.float64).eps)
+    return Tolerances(max(float(rtol), least), float(atol) if atol.ndim == 0 else atol)
+
+
+def listed(events: Any) -> list[Callable[..., Any]]:
+    """Events as a list of functions."""
+    if events is None:
+        return []
+    given = events if isinstance(events, list | tuple) else [events]
+    return [as_function(event, _NAME) for event in given]
+
+
+def of_point(fun: Callable[..., Any], vectorized: bool) -> Callable[..., Any]:
+    """The right-hand side as a function of the pair (t, y)."""
+    if vectorized:
+        return lambda point, *args: fun(point[0], reshape(point[1], (-1, 1)), *args)[:, 0]
+    return lambda point, *args: fun(*point, *args)
+
+
+def like_y(out: Any, y0: Any) -> Any:
+    """What the right-hand side returned, as an array like y0."""
+    out, aval = as_array(_stacked(out)), aval_of(y0)
+    if out.shape != aval.shape:
+        if not (out.shape == () and aval.shape == (1,)):
+            raise ShapeError(
+                f"{_NAME}: got an array of shape {out.shape} from the right-hand side, expected "
+                f"{aval.shape}, the shape of y0"
+            )
+        out = reshape(out, (1,))
+    if np.dtype(out.dtype).kind == "c" and aval.dtype.kind != "c":
+        raise DTypeError(
+            f"{_NAME}: got {out.dtype} from the right-hand side, expected real numbers as y0 is; "
+            "begin with a complex y0"
+        )
+    return out if out.dtype == aval.dtype else astype(out, aval.dtype)
+
+
+def like_jacobian(jacobian: Any, size: int) -> Any:
+    """∂f/∂y, a matrix."""
+    matrix = as_array(jacobian)
+    if matrix.shape != (size, size):
+        raise ShapeError(f"{_NAME}: got jac of shape {matrix.shape}, expected ({size}, {size})")
+    return matrix

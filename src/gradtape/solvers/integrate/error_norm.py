@@ -1,0 +1,48 @@
+"""What errors are allowed in a step, and how large one is against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.core.tensor import Tensor
+from gradtape.ops.arithmetic import abs as abs_of
+from gradtape.ops.cast import stop_gradient
+from gradtape.ops.exponential import sqrt
+from gradtape.ops.reduce import mean
+from gradtape.ops.select import maximum
+
+
+class Tolerances:
+    """The error allowed in each component, `atol + rtol·|y|`.
+
+    Attributes:
+        rtol: Relative to y.
+        atol: Absolute; a number, or one for each component.
+    """
+
+    def __init__(self, rtol: float, atol: Any) -> None:
+        self.rtol, self.atol = rtol, atol
+
+    def scale(self, *ys: Any) -> Any:
+        """The error allowed where y has the larger of some values."""
+        size = abs_of(ys[0])
+        for y in ys[1:]:
+            size = maximum(size, abs_of(y))
+        return self.atol + self.rtol * size
+
+    def norm(self, error: Any, *ys: Any) -> Any:
+        """The root mean square of an error relative to what is allowed."""
+        return rms(error / self.scale(*ys))
+
+
+def rms(x: Any) -> Any:
+    """The root mean square of a vector."""
+    size = abs_of(x) if np.dtype(x.dtype).kind == "c" else x
+    return sqrt(mean(size * size))
+
+
+def still(x: Any) -> Any:
+    """The value without derivatives: step sizes are constants of a discretisation."""
+    return stop_gradient(x) if isinstance(x, Tensor) else x

@@ -1,0 +1,196 @@
+"""Integration in steps of adapted length, written so that it can be traced.
+
+The grid of steps is a constant of the derivatives. It is stretched if the ends of the interval
+move: step n is at the same fraction of the interval.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.autodiff.forward import zeros_like
+from gradtape.core.tensor import Tensor
+from gradtape.graph.loops import scan, while_loop
+from gradtape.graph.while_op import Save
+from gradtape.ops.arithmetic import abs as abs_of
+from gradtape.ops.comparison import isfinite
+from gradtape.ops.select import maximum, minimum, where
+from gradtape.solvers.integrate.error_norm import Tolerances, rms, still
+from gradtape.solvers.integrate.steps import Ends, Method, RightHandSide, State
+
+# A step is at most so many times longer, and at least so many times shorter, than the last.
+_LONGER, _SHORTER = 10.0, 0.2
+
+
+class Interval:
+    """The times from one end to another, forwards or backwards.
+
+    Attributes:
+        start: Where it begins, without derivatives.
+        end: Where it ends, without derivatives.
+        direction: 1 or −1.
+    """
+
+    def __init__(self, t0: Any, t1: Any) -> None:
+        self.start, self.end = still(t0), still(t1)
+        self.direction = where(self.end >= self.start, 1.0, -1.0)
+        # The ends less their values: 0, with the derivatives of the ends.
+        self._moves = [t - value for t, value in ((t0, self.start), (t1, self.end))]
+        self._is_fixed = not any(isinstance(t, Tensor) for t in (t0, t1))
+
+    def length(self) -> Any:
+        """How long it is; at least 0."""
+        return abs_of(self.end - self.start)
+
+    def _fraction(self, t: Any) -> Any:
+        length = self.end - self.start
+        return t / where(length == 0, 1.0, length)
+
+    def at(self, t: Any) -> Any:
+        """A time in it, with the derivatives of a point at the same fraction of the interval."""
+        if self._is_fixed:
+            return t
+        part = self._fraction(t - self.start)
+        return t + (1 - part) * self._moves[0] + part * self._moves[1]
+
+    def span(self, h: Any) -> Any:
+        """The difference of two such times."""
+        if self._is_fixed:
+            return h
+        return h + self._fraction(h) * (self._moves[1] - self._moves[0])
+
+    def is_before(self, t: Any, target: Any) -> Any:
+        """Whether a time comes before another one."""
+        return self.direction * (target - t) > 0
+
+
+class Integrator:
+    """Steps of a method along an interval.
+
+    Args:
+        f: The right-hand side.
+        method: The method.
+        interval: The times.
+        tolerances: What errors are allowed.
+        first_step: The length of the first step; None to estimate it.
+        max_step: The longest step.
+    """
+
+    def __init__(
+        self,
+        f: RightHandSide,
+        method: Method,
+        interval: Interval,
+        tolerances: Tolerances,
+        first_step: float | None = None,
+        max_step: float = np.inf,
+    ) -> None:
+        self._f, self._method, self.interval = f, method, interval
+        self._tolerances, self._first_step, self._max_step = tolerances, first_step, max_step
+
+    def start(self, y: Any, f: Any) -> State:
+        """The first state.
+
+        Args:
+            y: The solution at the beginning.
+            f: Its derivative there.
+        """
+        t = self.interval.start
+        calls = 1
+        if self._first_step is None:
+            h, calls = self._estimated(still(y), still(f)), 2
+        else:
+            h = np.float64(self._first_step)
+        rows = tuple(zeros_like(y) for _ in range(self._method.row_count))
+        never = np.bool_(False)
+        return State(t, y, f, h, t, y, f, rows, never, never, np.int64(calls), np.int64(0))
+
+    def _estimated(self, y: Any, f: Any) -> Any:
+        """The length of a first step: Hairer, Nørsett and Wanner, Solving ODEs I, II.4."""
+        interval, scale = self.interval, self._tolerances.scale(y)
+        size, slope = rms(y / scale), rms(f / scale)
+        small = (size < 1e-5) | (slope < 1e-5)
+        h = where(small, 1e-6, 0.01 * size / where(small, 1.0, slope))
+        h = minimum(h, interval.length())
+        # An interval of length 0 needs no step, but must not be divided by.
+        h = where(h == 0, 1e-6, h)
+        ahead = still(
+            self._f(interval.start + h * interval.direction, y + h * interval.direction * f)
+        )
+        bend = rms((ahead - f) / scale) / h
+        most = maximum(slope, bend)
+        flat = most <= 1e-15
+        power = 1 / (self._method.error_order + 1)
+        longer = where(flat, maximum(1e-6, h * 1e-3), (0.01 / where(flat, 1.0, most)) ** power)
+        h = minimum(minimum(100 * h, longer), minimum(interval.length(), self._max_step))
+        return where(isfinite(h), h, interval.length())
+
+    def attempt(self, state: State) -> State:
+        """Try one step: the next state, or the same with a shorter step to try."""
+        t, interval = state.t, self.interval
+        least = 10 * maximum(np.finfo(np.float64).eps * abs_of(t), np.finfo(np.float64).tiny)
+        t_new = t + interval.direction * minimum(maximum(state.h, least), self._max_step)
+        t_new = where(interval.is_before(t_new, interval.end), t_new, interval.end)
+        h = t_new - t
+        step = self._method.step(self._f, interval.at(t), interval.span(h), state, self._tolerances)
+        good = step.error < 1
+        # The error grows with the length of a step to the power of its order and one.
+        known = isfinite(step.error) & (step.error > 0)
+        factor = step.safety * where(known, step.error, 1.0) ** (
+            -1 / (self._method.error_order + 1)
+        )
+        longer = where(step.error == 0, _LONGER, minimum(factor, _LONGER))
+        # After a step was too long, the next one is not made longer again.
+        longer = where(state.rejected, minimum(longer, 1.0), longer)
+        shorter = where(known, maximum(factor, _SHORTER), _SHORTER)
+        next_h = abs_of(h) * where(good, longer, shorter)
+
+        def kept(new: Any, old: Any) -> Any:
+            return where(good, new, old)
+
+        return State(
+            kept(t_new, t),
+            kept(step.y, state.y),
+            kept(step.f, state.f),
+            next_h,
+            kept(t, state.t_old),
+            kept(state.y, state.y_old),
+            kept(state.f, state.f_old),
+            tuple(map(kept, step.rows, state.rows)),
+            ~good,
+            ~good & (next_h < least),
+            state.calls + step.calls,
+            state.tries + 1,
+        )
+
+    def advance(self, state: State, target: Any, save: Save = "all") -> State:
+        """Take steps until a time is reached, or no step is short enough."""
+
+        def going(state: State) -> Any:
+            return self.interval.is_before(state.t, target) & ~state.failed
+
+        reached: State = while_loop(going, self.attempt, state, save=save)
+        return reached
+
+    def values(self, state: State, times: Any, save: Save = "all") -> tuple[State, Any]:
+        """Go on to the last of some times, in order; the solution at each, in rows."""
+
+        def reach(state: State, pair: Any) -> tuple[State, Any]:
+            t, target = pair
+            state = self.advance(state, target, save)
+            return state, self.value(state, t)
+
+        end, ys = scan(reach, state, (times, still(times)))
+        return end, ys
+
+    def value(self, state: State, t: Any) -> Any:
+        """The solution at a time in the last step; t may have derivatives."""
+        interval = self.interval
+        h = state.t - state.t_old
+        none = h == 0
+        span = where(none, 1.0, interval.span(h))
+        x = where(none, 0.0, (t - interval.at(state.t_old)) / span)
+        ends = Ends(interval.span(h), state.y_old, state.f_old, state.y, state.f)
+        return self._method.between(x, ends, state.rows)

@@ -1,0 +1,102 @@
+"""What steps of all methods have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from gradtape.solvers.integrate.error_norm import Tolerances
+
+# dy/dt as a function of t and y.
+RightHandSide = Callable[[Any, Any], Any]
+
+
+class Step(NamedTuple):
+    """A step that was tried.
+
+    Attributes:
+        y: The solution at its end.
+        f: Its derivative there.
+        rows: What `between` needs besides the ends.
+        error: The estimated error relative to what is allowed; the step is good below 1. It has no
+            derivatives.
+        safety: How much of the next step that the error allows is taken.
+        calls: How often the right-hand side was called.
+    """
+
+    y: Any
+    f: Any
+    rows: tuple[Any, ...]
+    error: Any
+    safety: Any
+    calls: Any
+
+
+class Ends(NamedTuple):
+    """What is known at both ends of a step.
+
+    Attributes:
+        h: Its length.
+        y_old: The solution at its beginning.
+        f_old: Its derivative there.
+        y: The solution at its end.
+        f: Its derivative there.
+    """
+
+    h: Any
+    y_old: Any
+    f_old: Any
+    y: Any
+    f: Any
+
+
+class State(NamedTuple):
+    """Where an integration is.
+
+    Attributes:
+        t: The time, without derivatives.
+        y: The solution.
+        f: Its derivative.
+        h: The length of the next step, at least 0.
+        t_old: The time before the last step.
+        y_old: The solution there.
+        f_old: Its derivative there.
+        rows: What the method needs to know besides for values in the last step.
+        rejected: Whether the last step that was tried was too long.
+        failed: Whether no step is short enough.
+        calls: How often the right-hand side has been called.
+        tries: How many steps have been tried.
+    """
+
+    t: Any
+    y: Any
+    f: Any
+    h: Any
+    t_old: Any
+    y_old: Any
+    f_old: Any
+    rows: tuple[Any, ...]
+    rejected: Any
+    failed: Any
+    calls: Any
+    tries: Any
+
+
+class Method(Protocol):
+    """A way to take a step.
+
+    Attributes:
+        error_order: The order of the error estimate.
+        row_count: How many rows a step has.
+    """
+
+    error_order: int
+    row_count: int
+
+    def step(self, f: RightHandSide, t: Any, h: Any, state: State, tolerances: Tolerances) -> Step:
+        """Try a step of length h from t."""
+        ...
+
+    def between(self, x: Any, ends: Ends, rows: Sequence[Any]) -> Any:
+        """The solution in a step, for x from 0 at the beginning to 1 at the end."""
+        ...
