@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import gradtape as gt
 from gradtape import tree
@@ -390,3 +391,50 @@ def test_gradients_of_results_of_one_element(shape):
     np.testing.assert_array_equal(gt.vmap(gt.grad(function))(x[None])[0], 2 * x)
     with pytest.raises(gt.errors.ShapeError, match=r"returned shape \(2, 1\), expected a scalar"):
         gt.grad(lambda x: x[:, None])(x)
+
+
+# ---- results that are no arrays -----------------------------------------------------------------
+
+
+class Solution:
+    def __init__(self, x):
+        self.x = x
+
+
+NO_ARRAYS = {
+    "an object": (lambda x: Solution(x**2), r"the result is a Solution, expected arrays, numbers"),
+    "a dict of SciPy": (lambda x: scipy.optimize.OptimizeResult(x=x**2), "is an OptimizeResult"),
+    "a generator": (lambda x: (t**2 for t in x), "is a generator"),
+    "a text": (lambda x: {"x": x, "name": "x"}, r"the result\['name'\] is a str"),
+    "an array of texts": (lambda x: [x, np.array(["x"])], r"the result\[1\] is <U1\[1\]"),
+    "an array of objects": (lambda x: np.array([None, 1.0]), r"the result is object\[2\]"),
+}
+
+
+@pytest.mark.parametrize("name", NO_ARRAYS)
+def test_results_that_are_no_arrays_are_refused(name):
+    """Their derivatives would be zeros, whatever is inside of them."""
+    function, message = NO_ARRAYS[name]
+    for transform in (gt.jacobian, gt.jacrev, gt.jacfwd, gt.hessian, gt.laplacian):
+        with pytest.raises(DTypeError, match=message):
+            transform(function)(X)
+    with pytest.raises(DTypeError, match=message):
+        gt.vjp(function, X)
+    with pytest.raises(DTypeError, match=message):
+        gt.linearize(function, X)
+    with pytest.raises(DTypeError, match=message):
+        gt.jvp(function, (X,), (X,))
+    with pytest.raises(DTypeError, match=message):
+        gt.jet(function, (X,), ([X],))
+
+
+def test_an_object_of_which_a_gradient_is_asked_is_refused():
+    with pytest.raises(DTypeError, match=r"grad: the result is a Solution.*has_aux=True"):
+        gt.grad(lambda x: Solution(np.sum(x)))(X)
+
+
+def test_what_a_function_returns_besides_may_be_anything():
+    note = Solution("note")
+    assert gt.jacobian(lambda x: (x, note), has_aux=True)(X)[1] is note
+    assert gt.jvp(lambda x: (x, note), (X,), (X,), has_aux=True)[2] is note
+    assert gt.linearize(lambda x: ({"x": x, "nothing": None}, note), X, has_aux=True)[2] is note

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape import advice, tree
 from gradtape.backends import is_raw
-from gradtape.core.aval import aval_of
+from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.call import is_differentiable
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value
@@ -85,6 +85,28 @@ def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
             f"{value.dtype} has no derivatives; use x.astype(float)"
         )
     return value
+
+
+def check_results(transform: str, out: Any, leaves: Sequence[Any]) -> None:
+    """Raise for results of a function that are no numbers: derivatives in them would get lost.
+
+    Args:
+        transform: The name of the transform, for messages.
+        out: What the function returned.
+        leaves: The same, flattened.
+    """
+    for n, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor):
+            continue
+        raw = is_raw(leaf)
+        if not raw or not is_numeric(aval_of(leaf).dtype):
+            got = aval_of(leaf) if raw else a_type(leaf)
+            raise DTypeError(
+                f"{transform}: {tree.Place('the result', out, n)} is {got}, expected arrays, "
+                "numbers or containers of them. Use lists, dicts, dataclasses or "
+                "gt.register_container; what is not to be differentiated is returned beside the "
+                "result, with has_aux=True"
+            )
 
 
 def checked(value: Any, like: Any, transform: str, what: str | tree.Place, of: str) -> Any:

@@ -10,6 +10,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import (
     as_function,
     as_primals,
+    check_results,
     checked,
     deliver,
     has_tensors,
@@ -101,6 +102,7 @@ def jet(
         out = run(function, tree.unflatten(structure, jets), {})
     finally:
         level.active = False
+    check_results("jet", out, tree.flatten(out)[0])
     tensors = has_tensors([*leaves, *terms])
     taken = {id(value) for value in (*leaves, *terms)}
 

@@ -13,6 +13,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import (
     as_function,
     as_primals,
+    check_results,
     checked,
     deliver,
     function_and_argnums,
@@ -70,6 +71,7 @@ class Pullback:
             out, aux = output_and_aux(out, name)
             self.aux = tree.map_leaves(self._plain, aux)
         self.outs, self._out_structure = tree.flatten(out)
+        check_results(name, out, self.outs)
 
     def _plain(self, value: Any) -> Any:
         """A result without this transform's level."""

@@ -9,6 +9,7 @@ from gradtape import tree
 from gradtape.autodiff.arguments import (
     as_function,
     as_primals,
+    check_results,
     checked,
     deliver,
     has_tensors,
@@ -76,6 +77,7 @@ def jvp(
     finally:
         level.active = False
     out, aux = output_and_aux(out, "jvp") if has_aux else (out, None)
+    check_results("jvp", out, tree.flatten(out)[0])
 
     taken = {id(value) for value in (*leaves, *directions)}
 
