@@ -29,6 +29,16 @@ def logarithm(x: Any) -> Any:
     return np.sum(np.log(y))
 
 
+def pieces(x: Any) -> Any:
+    first, second = np.split(x, 2)
+    return np.sqrt(second) * first
+
+
+def power(x: Any) -> Any:
+    y = x * 2.0
+    return np.sum(np.abs(y) ** 1.5)
+
+
 def overflowing(x: Any) -> Any:
     return np.sum(np.exp(x * 1000.0))
 
@@ -49,6 +59,11 @@ def overflowing(x: Any) -> Any:
         (lambda: gt.jit(gt.grad(root))(ZERO), "in the compiled function root, divide", None),
         (lambda: gt.grad(gt.jit(root))(ZERO), "the gradient of root, compiled", None),
         (lambda: gt.jvp(root, (ZERO,), (ZERO + 1.0,)), "the tangent of sqrt gives inf", (root, 1)),
+        (lambda: gt.linearize(root, ZERO)[1](ZERO + 1.0), "the tangent of sqrt gives", (root, 1)),
+        (lambda: gt.jacobian(pieces, mode="forward")(ZERO), "the tangent of sqrt", (pieces, 2)),
+        (lambda: gt.jet(root, (ZERO,), ([ZERO + 1.0],)), "the tangent of sqrt gives", (root, 1)),
+        (lambda: gt.jet(root, (ZERO,), ([ZERO + 1.0, None],)), "gives inf at index", (root, 1)),
+        (lambda: gt.hessian(power)(ZERO), "the tangent of power gives nan", (power, 2)),
     ],
     ids=[
         "eager",
@@ -60,6 +75,11 @@ def overflowing(x: Any) -> Any:
         "jit of grad",
         "grad of jit",
         "jvp",
+        "linearize",
+        "forward along records",
+        "jet",
+        "jet of order 2",
+        "hessian",
     ],
 )
 def test_the_op_and_its_line_are_named(run: Any, message: str, line: Any) -> None:
@@ -98,6 +118,19 @@ def test_infinities_that_were_put_in_pass() -> None:
     with gt.detect_anomaly():
         out = gt.grad(lambda x: np.sum(gt.softmax(x + mask)[0]))(np.array([1.0, 2.0]))
     assert np.all(np.isfinite(out))
+
+
+def test_tangents_that_were_given_so_pass() -> None:
+    push = gt.linearize(lambda x: 2.0 * np.sin(x), np.ones(2))[1]
+    with gt.detect_anomaly():
+        assert np.isinf(push(np.array([np.inf, 1.0]))[0])
+
+
+def test_slopes_that_no_tangent_meets_settle() -> None:
+    with np.errstate(all="ignore"):
+        push = gt.linearize(lambda x: np.where(x > 0, np.log(x), 0.0), ZERO)[1]
+    with gt.detect_anomaly():
+        np.testing.assert_array_equal(push(np.array([1.0, 0.0])), [0.25, 0.0])
 
 
 def test_branches_that_are_not_taken_settle() -> None:

@@ -48,19 +48,18 @@ class Series:
 class Known(Series):
     """A series whose coefficients have been computed.
 
-    Args:
-        value: The coefficient of 1.
+    Attributes:
         coefficients: Those of t, t² and so on.
     """
 
-    __slots__ = ("_coefficients",)
+    __slots__ = ("coefficients",)
 
     def __init__(self, value: Any, coefficients: Sequence[Any]) -> None:
         super().__init__(value)
-        self._coefficients = coefficients
+        self.coefficients = coefficients
 
     def coefficient(self, k: int) -> Any:
-        return self._coefficients[k - 1]
+        return self.coefficients[k - 1]
 
 
 class _Rate(Series):

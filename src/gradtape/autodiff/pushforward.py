@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from gradtape.core.level import Leaf, Node
 from gradtape.core.recomputable import Recomputable
 from gradtape.core.record import Pusher, Record
 from gradtape.core.restore import Restorer
+from gradtape.core.state import STATE, WATCHING, run_inside, seen_by
 from gradtape.errors import GradtapeError
 
 Tangents = Mapping[Node, Any]
@@ -42,7 +44,8 @@ def push(
         A tangent for each target; None if it does not depend on the given nodes.
     """
     records = _between(cut, targets)
-    pusher = Pusher(Restorer(), careful=traced)
+    # Modes are not to see a second push.
+    pusher = Pusher(Restorer(), careful=traced or bool(_watching()))
     found = _pushed(tangents, records, targets, cut, pusher)
     if pusher.unsure and not all(tangent is None or is_finite(tangent) for tangent in found):
         found = _pushed(tangents, records, targets, cut, Pusher(Restorer(), careful=True))
@@ -57,13 +60,17 @@ def _pushed(
     pusher: Pusher,
 ) -> list[Any]:
     tangents = dict(given)
+    watching = _watching()
     ending, passed = _last_reads(records, targets), _last_restored(records)
     with np.errstate(all="ignore"):
         for record in records:
             if record in cut:
                 continue
             try:
-                tangent = record.push(tangents, pusher)
+                if watching:
+                    tangent = _push_seen(watching, record, tangents, pusher)
+                else:
+                    tangent = record.push(tangents, pusher)
             except GradtapeError as error:
                 HOOKS.rule_failed(record.op, error)
                 raise
@@ -75,6 +82,27 @@ def _pushed(
             for source in passed.get(record, ()):
                 pusher.restorer.passed(source)
     return [tangents.get(target) for target in targets]
+
+
+def _watching() -> Sequence[Any]:
+    """The modes that see what is pushed along each record."""
+    if not WATCHING:
+        return ()
+    return [mode for mode in STATE.get().pullers if hasattr(mode, "push")]
+
+
+def _push_seen(modes: Sequence[Any], record: Record, tangents: Tangents, pusher: Pusher) -> Any:
+    """Let modes see the rule of a record as one step; others see the ops of the rule."""
+    state = STATE.get()
+    given = [tangents.get(parent) for parent in record.parents if parent is not None]
+    rest = tuple([mode for mode in state.modes if mode not in modes])
+
+    def proceed() -> Any:
+        return run_inside(seen_by(rest), record.push, tangents, pusher)
+
+    for mode in reversed(modes):
+        proceed = functools.partial(mode.push, record, given, proceed)
+    return proceed()
 
 
 def _between(cut: Collection[Node], targets: Sequence[Node]) -> list[Record]:

@@ -51,7 +51,9 @@ class Mode(Protocol):
 
     A mode with a method `pull(record, proceed)` sees the backward pass record by record in place of
     op by op: `proceed()` applies the rules of one record, by the kernels that are used without
-    modes, and returns the cotangents of its parents so far.
+    modes, and returns the cotangents of its parents so far. If it has a method
+    `push(record, given, proceed)` as well, it sees likewise how tangents are pushed along records:
+    `given` are those of the parents, None for none, and `proceed()` returns that of the result.
 
     Attributes:
         kind: "observing" if it only looks: it sees each call of a compiled function as one op,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.autodiff.forward import Tangent
+from gradtape.autodiff.power_series import Known
 from gradtape.core.aval import Abstract, aval_of
 from gradtape.core.evaluate import evaluate
 from gradtape.core.level import Node
@@ -90,7 +91,17 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
             line, inside = self._lines.get(record, ""), record.op.graph is not None
             more = ", compiled (run it without gt.jit to see which op in it)" if inside else ""
             raise _error(f"the gradient of {record.op.name}{more} gives", found, line)
+        self._note_computed(given, self._lines.get(record, ""))
         return given
+
+    def push(self, record: Record, given: Sequence[Any], proceed: Callable[[], Any]) -> Any:
+        """Push the tangents of the parents of a record on, and look at what comes of them."""
+        tangent = proceed()
+        found = self._first(_parts([tangent]))
+        if found is not None and self._first(_parts(given)) is None:
+            line = self._lines.get(record, "")
+            raise _error(f"the tangent of {record.op.name} gives", found, line)
+        return tangent
 
     def _note(self, result: Any, line: str) -> None:
         """Remember the line of the records of a result, at all levels."""
@@ -101,6 +112,19 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
                 if isinstance(node, Output):
                     self._lines[node.parent] = line
             result = result.value
+
+    def _note_computed(self, values: Sequence[Any], line: str) -> None:
+        """Remember a line for what some values were computed from and has no line yet."""
+        nodes: list[Any] = []
+        for value in values if line else ():
+            while isinstance(value, Tensor):
+                nodes.append(value.record)
+                value = value.value
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, Record) and node not in self._lines:
+                self._lines[node] = line
+                nodes.extend(node.parents)
 
     def _first(self, values: Sequence[Any]) -> tuple[Any, tuple[int, ...]] | None:
         """The first value with an element that is not finite, and the index of that."""
@@ -130,12 +154,19 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
         return None
 
 
+def _parts(values: Sequence[Any]) -> list[Any]:
+    """Values, with those of an op of several results one by one."""
+    return [part for one in values for part in (one if isinstance(one, tuple) else (one,))]
+
+
 def _tangents(value: Any) -> list[Any]:
-    """The tangents of a value, at all levels."""
-    found = []
+    """The tangents of a value at all levels, and what `jet` has in place of them."""
+    found: list[Any] = []
     while isinstance(value, Tensor):
         if isinstance(value.record, Tangent):
             found.append(value.record.tangent)
+        elif isinstance(series := getattr(value.record, "series", None), Known):
+            found.extend(series.coefficients)
         value = value.value
     return found
 
