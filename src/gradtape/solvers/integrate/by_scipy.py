@@ -1,50 +1,40 @@
-"""Initial value problems without derivatives, solved by SciPy."""
+"""Calls of SciPy where there is nothing to differentiate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from gradtape import tree
 from gradtape.core.tensor import Tensor
+
+Function = Callable[..., Any]
 
 
 class _TensorReturnedError(Exception):
     """A function returned a tensor, which SciPy does not take."""
 
 
-def by_scipy(
-    fun: Callable[..., Any],
-    t_span: Any,
-    y0: Any,
-    events: Sequence[Callable[..., Any]],
-    **options: Any,
-) -> Any | None:
-    """What `scipy.integrate.solve_ivp` returns; None if anything is a tensor.
+def by_scipy(solve: Callable[[Callable[[Any], Any]], Any], given: Any) -> Any | None:
+    """What SciPy returns; None if anything is a tensor.
 
     Args:
-        fun: The right-hand side.
-        t_span: The times where to begin and to end.
-        y0: y at the beginning.
-        events: Functions whose zeros are found.
-        options: Further arguments of SciPy's function.
+        solve: `solve(of_arrays)` calls SciPy with functions of users that `of_arrays` has wrapped.
+        given: The other arguments, in containers.
     """
-    import scipy.integrate
-
-    leaves, _ = tree.flatten([t_span, y0, options])
+    leaves, _ = tree.flatten(given)
     if any(isinstance(leaf, Tensor) for leaf in leaves):
         return None
-    if callable(options.get("jac")):
-        options["jac"] = _of_arrays(options["jac"])
-    watched = [_of_arrays(event) for event in events] or None
     try:
-        return scipy.integrate.solve_ivp(_of_arrays(fun), t_span, y0, events=watched, **options)
+        return solve(_of_arrays)
     except _TensorReturnedError:
         return None
 
 
-def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which raises if it returns tensors."""
+def _of_arrays(function: Any) -> Any:
+    """The function, which raises if it returns a tensor; what cannot be called as it is."""
+    if not callable(function):
+        return function
 
     def of_arrays(*args: Any) -> Any:
         out = function(*args)

@@ -128,17 +128,25 @@ def solve_ivp(
     save = checked_save(name, save)
     allowed = tolerances(rtol, atol)
     check_positive(name, max_step=max_step)
-    options = {"max_step": max_step}
+    options: dict[str, Any] = {"max_step": max_step}
     if first_step is not None:
         check_positive(name, first_step=first_step)
         options["first_step"] = first_step
     (t0, t1), y0, watched = ends(t_span), initial_value(y0), listed(events)
     arguments = further_arguments(args)
-    given = options if jac is None else options | {"jac": jac}
-    found = by_scipy(
-        fun, t_span, y0, watched, method=method, t_eval=t_eval, dense_output=dense_output,
-        vectorized=vectorized, args=arguments or None, rtol=rtol, atol=atol, **given,
-    )  # fmt: skip
+    options |= {
+        "method": method, "t_eval": t_eval, "dense_output": dense_output, "vectorized": vectorized,
+        "args": arguments or None, "rtol": rtol, "atol": atol,
+    }  # fmt: skip
+
+    def solved(of_arrays: Callable[[Any], Any]) -> Any:
+        import scipy.integrate
+
+        events = [of_arrays(event) for event in watched] or None
+        given = options if jac is None else options | {"jac": of_arrays(jac)}
+        return scipy.integrate.solve_ivp(of_arrays(fun), t_span, y0, events=events, **given)
+
+    found = by_scipy(solved, (t_span, y0, options, jac))
     if found is not None:
         return found
     is_adjoint = gradient == "adjoint"
