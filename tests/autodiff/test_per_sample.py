@@ -315,3 +315,17 @@ def test_no_samples() -> None:
     loss, params, samples = LOSSES["linear"]
     assert gt.per_sample_gradients(loss)(params, samples[:0])["w"].shape == (0, 20, 30)
     assert gt.per_sample_norms(loss)(params, samples[:0]).shape == (0,)
+
+
+def test_norms_of_what_is_no_loss() -> None:
+    """What they are of would be left to chance, as several results are added up."""
+    w, xs = np.ones(2), np.ones((3, 2))
+    for loss, error, text in (
+        (lambda w, x: (w @ x, w @ x), ShapeError, "returned 2 values for one sample"),
+        (lambda w, x: None, ShapeError, "returned 0 values"),
+        (lambda w, x: "loss", DTypeError, "the result is a str"),
+        (lambda w, x: 1j * (w @ x), DTypeError, r"complex128\[\], expected a real"),
+        (lambda w, x: gt.astype(w @ x, int), DTypeError, r"int64\[\], expected a real"),
+    ):
+        with pytest.raises(error, match=f"per_sample_norms: .*{text}"):
+            gt.per_sample_norms(loss)(w, xs)

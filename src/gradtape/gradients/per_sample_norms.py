@@ -26,6 +26,7 @@ import numpy as np
 from gradtape import tree
 from gradtape.autodiff.arguments import (
     as_primals,
+    check_results,
     deliver,
     function_and_argnums,
     has_tensors,
@@ -35,10 +36,11 @@ from gradtape.autodiff.per_sample import of_one_sample, sample_axes
 from gradtape.autodiff.reverse import grad
 from gradtape.autodiff.transforms import vmap
 from gradtape.core.aval import Aval, aval_of
+from gradtape.core.call import is_differentiable
 from gradtape.core.op import op_of
 from gradtape.core.portable import Transformed
 from gradtape.core.state import adopted, current, values_read
-from gradtape.errors import ConversionError, UnsupportedError
+from gradtape.errors import ConversionError, DTypeError, ShapeError, UnsupportedError
 from gradtape.gradients.parameter_uses import Use, dependent_values, tapped, uses_of
 from gradtape.graph.capture import DrawCapture
 from gradtape.graph.ir import Graph, Literal, Value
@@ -90,7 +92,8 @@ def per_sample_norms(
     Raises:
         ArgumentError: `argnums` or `in_axes` do not fit the arguments.
         ShapeError: The loss did not return one number for a sample, or batches differ in size.
-        DTypeError: An argument to be differentiated is not floating or complex.
+        DTypeError: An argument to be differentiated is not floating or complex, or the loss is not
+            real.
         UnsupportedError: The loss draws random numbers; pass them as an argument.
 
     >>> loss = lambda p, x, y: (np.sum(np.tanh(x @ p["w"])) - y) ** 2
@@ -102,12 +105,37 @@ def per_sample_norms(
 
     def norms(*args: Any, **kwargs: Any) -> Any:
         axes = sample_axes(_NAME, argnums, in_axes, args)
-        batch = _Batch(of_one_sample(function, _NAME), args, kwargs, axes, argnums)
+        batch = _Batch(_of_one_number(function), args, kwargs, axes, argnums)
         squares = batch.square_norms()
         return batch.by_leaf(squares) if per_leaf else batch.by_all(squares)
 
     options = {"in_axes": in_axes, "per_leaf": per_leaf}
     return Transformed(norms, per_sample_norms, (function, argnums), options)
+
+
+def _of_one_number(loss: Callable[..., Any]) -> Callable[..., Any]:
+    """A loss that says so if it does not return one real number for a sample.
+
+    Only parts of its gradient are computed by `gt.grad`, which would say it.
+    """
+    of_one = of_one_sample(loss, _NAME)
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        out = of_one(*args, **kwargs)
+        leaves = tree.flatten(out)[0]
+        if len(leaves) != 1:
+            raise ShapeError(
+                f"{_NAME}: the loss returned {len(leaves)} values for one sample, expected one "
+                "number"
+            )
+        check_results(_NAME, out, leaves)
+        if not is_differentiable(leaves[0]) or aval_of(leaves[0]).dtype.kind == "c":
+            raise DTypeError(
+                f"{_NAME}: the loss returned {aval_of(leaves[0])}, expected a real floating number"
+            )
+        return out
+
+    return checked
 
 
 # ---- one call -----------------------------------------------------------------------------------
