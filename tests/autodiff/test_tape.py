@@ -46,6 +46,11 @@ def test_watch_refuses_what_has_no_derivatives(given):
         gt.GradientTape().watch(given)
 
 
+def test_watch_says_what_to_do_with_containers():
+    with pytest.raises(DTypeError, match="a dict, expected an array.*arrays of a container one by"):
+        gt.GradientTape().watch({"w": X})
+
+
 def test_watch_refuses_what_is_no_array():
     with pytest.raises(DTypeError, match="str"):
         gt.GradientTape().watch("x")

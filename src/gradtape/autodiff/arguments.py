@@ -68,7 +68,11 @@ def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
         raise DTypeError(
             f"{transform}: {where} is {a_type(value)}, expected an array, a tensor or a "
             "float"
-            + ("; use np.array" if transform == "watch" else " (or containers of them)")
+            + (
+                "; use np.array, or watch the arrays of a container one by one"
+                if transform == "watch"
+                else " (or containers of them)"
+            )
             + advice
         )
     value = adopted(as_value(value))
