@@ -47,7 +47,7 @@ def test_watch_refuses_what_has_no_derivatives(given):
 
 
 def test_watch_says_what_to_do_with_containers():
-    with pytest.raises(DTypeError, match="a dict, expected an array.*arrays of a container one by"):
+    with pytest.raises(DTypeError, match=r"a dict, expected .*arrays of a container one by one"):
         gt.GradientTape().watch({"w": X})
 
 
