@@ -131,6 +131,27 @@ def test_convolution_of_images(rng: Any) -> None:
         np.testing.assert_array_equal(turned.toarray(), found.toarray().T)
 
 
+@pytest.mark.parametrize("options", [{"padding": 1}, {"stride": 2, "dilation": 2}, {"groups": 2}])
+def test_gradients_of_weights_of_convolutions(options: Any, rng: Any) -> None:
+    """Of one batch, and of each sample: they are linear in the images, and in the cotangents."""
+    kept = rng.normal(size=(4, 1 if "groups" in options else 2, 3, 2))
+    images = rng.normal(size=(3, 2, 6, 5))
+
+    def of_weights(x: Any, ct: Any) -> Any:
+        return gt.vjp(lambda w: gt.nn.conv2d(x, w, **options), kept)[1](ct)[0]
+
+    def of_each(x: Any, ct: Any) -> Any:
+        return gt.vmap(of_weights)(x[:, None], ct[:, None])
+
+    cts = rng.normal(size=gt.nn.conv2d(images, kept, **options).shape)
+    for function in (of_weights, of_each):
+        for argnum in (0, 1):
+            found = gt.jacobian_sparsity(function, argnum)(images, cts)
+            assert found.blocks == ()
+            dense = gt.jacrev(function, argnum)(images, cts).reshape(found.shape)
+            np.testing.assert_array_equal(found.toarray(), dense != 0)
+
+
 # ---- never too small ----------------------------------------------------------------------------
 
 

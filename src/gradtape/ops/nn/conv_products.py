@@ -164,17 +164,21 @@ def _weight_term(
     dilation: Sizes,
     groups: int,
 ) -> Scalar:
-    (o, c, *tap), (n, *at) = i, k
-    group = o // (y.aval.shape[1] // groups)
+    lead = len(i) - len(kernel) - 2  # the axis of pairs, which `conv_weights` has
+    pair, (o, c, *tap), (n, *at) = i[:lead], i[lead:], k
+    of_group, outs = (a.aval.shape[lead + 1] // groups for a in (x, y))
     steps = zip(at, tap, stride, padding, dilation, strict=True)
     places = [a * s + t * d - before for a, t, s, (before, _), d in steps]
-    product = y(n, o, *at) * x(n, group * (x.aval.shape[1] // groups) + c, *places)
-    return where(within(places, x.aval.shape[2:]), product, 0)
+    product = y(*pair, n, o, *at) * x(*pair, n, o // outs * of_group + c, *places)
+    return where(within(places, x.aval.shape[lead + 2 :]), product, 0)
 
 
 _CONV = Terms(lambda _x, w, **_geometry: w.shape[1:], _conv_term)
 _INPUT = Terms(lambda _y, w, groups, **_geometry: (w.shape[0] // groups, *w.shape[2:]), _input_term)
-_WEIGHT = Terms(lambda _x, y, **_geometry: (y.shape[0], *y.shape[2:]), _weight_term)
+_WEIGHT = Terms(
+    lambda _x, y, kernel, **_geometry: (y.shape[-len(kernel) - 2], *y.shape[-len(kernel) :]),
+    _weight_term,
+)
 
 
 # ---- batching -----------------------------------------------------------------------------------
@@ -300,5 +304,6 @@ conv_weights: Callable[..., Any] = multilinear(
     infer=_infer_weights,
     batch=_batch_weights,
     kind="contraction",
+    reads=_WEIGHT,
     composed=conv_weights_by_kernels,
 )
