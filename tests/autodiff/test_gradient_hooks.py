@@ -92,6 +92,36 @@ def test_a_hook_may_depend_on_what_is_differentiated_further_out() -> None:
     assert gt.grad(scaled)(3.0) == 2 * np.sum(X)
 
 
+@pytest.mark.parametrize("mode", ["auto", "mixed", "reverse"])
+def test_jacobians_are_computed_in_reverse_where_there_are_hooks(mode: str) -> None:
+    """Whatever the sizes: what a hook does is not to depend on them."""
+
+    def tall(x: Any) -> Any:
+        y = np.sin(x)
+        y.register_hook(lambda gradient: 0.5 * gradient)
+        return np.tile(y, 40)
+
+    expected = np.tile(0.5 * np.diag(np.cos(X)), (40, 1))
+    jacobian = gt.jacobian(tall, mode=mode)
+    np.testing.assert_allclose(jacobian(X), expected, rtol=1e-14)
+    assert jacobian.schedule(X).mode == "reverse"
+    config = gt.SchedulerConfig(strategy=gt.SchedulingStrategy(mode))
+    with gt.GradientTape(scheduler=config) as tape:
+        x = tape.watch(X)
+        y = tall(x)
+    np.testing.assert_allclose(tape.jacobian(y, x).numpy(), expected, rtol=1e-14)
+    assert tape.schedule.mode == "reverse"
+
+
+def test_forward_mode_calls_no_hooks() -> None:
+    def scaled(x: Any) -> Any:
+        y = np.sin(x)
+        y.register_hook(lambda gradient: 0.5 * gradient)
+        return y
+
+    np.testing.assert_allclose(gt.jacobian(scaled, mode="forward")(X), np.diag(np.cos(X)))
+
+
 def test_hooks_in_contexts_do_not_record() -> None:
     x, w = leaf(), leaf([2.0, 2.0, 2.0])
     x.register_hook(lambda ct: ct * w)
@@ -282,6 +312,9 @@ def test_scaled_gradients_in_both_modes() -> None:
     assert gt.scale_gradient(np.float32(2.0), 0.5).dtype == np.float32
     with pytest.raises(ShapeError, match=r"factor of shape \(2,\), expected one number"):
         gt.scale_gradient(X, np.ones(2))
+    with pytest.raises(DTypeError, match="a complex factor for a real value"):
+        gt.scale_gradient(X, 1j)
+    assert gt.grad(lambda z: gt.scale_gradient(z, 1j) ** 2, holomorphic=True)(2 + 0j) == 4j
 
 
 # ---- gradients only where they are needed -------------------------------------------------------

@@ -38,6 +38,7 @@ from gradtape.ops.shape import matrix_transpose, reshape
 
 # The blocks of a Jacobian, by the positions of target and source; those that are 0 are missing.
 Blocks = dict[tuple[int, int], Any]
+_REVERSE = SchedulerConfig(strategy=SchedulingStrategy.Reverse)
 
 
 def jacobian_blocks(
@@ -63,14 +64,16 @@ def jacobian_blocks(
         The blocks, each of the shape of the target followed by that of the source, and how they
         were computed.
     """
+    if segment.hooked and config.strategy is not SchedulingStrategy.Forward:
+        # Forward mode calls no hooks, and sizes are not to decide whether they are called.
+        return _blocks(segment, sources, targets, _REVERSE, traced, unit)
     try:
         return _blocks(segment, sources, targets, config, traced, unit)
     except NotDifferentiableError:
         # A function with only a custom_vjp in it has no forward mode.
         if config.strategy is not SchedulingStrategy.Auto:
             raise
-    config = SchedulerConfig(strategy=SchedulingStrategy.Reverse)
-    return _blocks(segment, sources, targets, config, traced, unit)
+    return _blocks(segment, sources, targets, _REVERSE, traced, unit)
 
 
 def _blocks(

@@ -7,7 +7,7 @@ from typing import Any
 from gradtape.core import scalar
 from gradtape.core.define import elementwise_op
 from gradtape.core.op import Facts, Zero
-from gradtape.errors import ShapeError
+from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.typing import Array, ArrayLike
 
@@ -38,12 +38,21 @@ def scale_gradient(x: ArrayLike, factor: ArrayLike, /) -> Array:
 
     Raises:
         ShapeError: The factor is not one number.
+        DTypeError: It is complex, and the value is real.
 
     >>> gt.grad(lambda x: gt.scale_gradient(x, 0.1) ** 2)(3.0).round(12)
     np.float64(0.6)
     """
-    if (shape := as_array(factor).shape) != ():
-        raise ShapeError(f"scale_gradient: got a factor of shape {shape}, expected one number")
+    given = as_array(factor)
+    if given.shape != ():
+        raise ShapeError(
+            f"scale_gradient: got a factor of shape {given.shape}, expected one number"
+        )
+    if given.dtype.kind == "c" and as_array(x).dtype.kind != "c":
+        raise DTypeError(
+            "scale_gradient: got a complex factor for a real value, expected a real one; the "
+            "imaginary part of the derivatives would be lost"
+        )
     return _scale_gradient(x, factor)
 
 
