@@ -187,16 +187,17 @@ WITH_ARRAY_API = frozenset(
 # Functions of SciPy that take derivatives instead of tensors, or others to use instead that do.
 SCIPY = {
     **{
-        f"scipy.optimize.{name}": f"use gradtape.scipy.optimize.{name}, whose result is "
-        "differentiable"
+        f"scipy.{name}": f"use gradtape.scipy.{name}, whose result is differentiable"
         for name in (
-            "brentq",
-            "curve_fit",
-            "fixed_point",
-            "least_squares",
-            "minimize",
-            "root",
-            "root_scalar",
+            "integrate.quad",
+            "integrate.solve_ivp",
+            "optimize.brentq",
+            "optimize.curve_fit",
+            "optimize.fixed_point",
+            "optimize.least_squares",
+            "optimize.minimize",
+            "optimize.root",
+            "optimize.root_scalar",
         )
     },
     **{
@@ -204,8 +205,8 @@ SCIPY = {
         f"method={name!r}, bracket=(a, b)), whose root is differentiable"
         for name in ("brenth", "ridder", "bisect", "toms748")
     },
-    "scipy.integrate.quad": "use scipy.integrate.fixed_quad(f, a, b, n=20)[0], with as many points "
-    "as a smooth function needs, which takes tensors",
+    "scipy.integrate.odeint": "use gradtape.scipy.integrate.solve_ivp, whose result is "
+    "differentiable",
     "scipy.optimize.minimize_scalar": "give it arrays, and differentiate at the minimum",
     "scipy.optimize.fsolve": "use gradtape.scipy.optimize.root, whose result is differentiable",
     "scipy.optimize.leastsq": "use gradtape.scipy.optimize.least_squares, whose result is "
