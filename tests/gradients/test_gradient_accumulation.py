@@ -85,5 +85,7 @@ def test_errors() -> None:
         accumulator.add({"w": np.ones(3)})
     with pytest.raises(DTypeError, match=r"grads\['w'\] is a str"):
         accumulator.add({"w": "x"})
+    with pytest.raises(DTypeError, match=r"steps=1\.5, expected an integer"):
+        g.GradientAccumulator(1.5)
     with pytest.raises(ArgumentError, match="steps=0"):
         g.GradientAccumulator(0)

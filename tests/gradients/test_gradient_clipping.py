@@ -288,6 +288,7 @@ def test_errors() -> None:
         (lambda: g.adaptive_clip(x, x, -1.0), ArgumentError, "clipping=-1.0"),
         (lambda: g.adaptive_clip(x, x, unit_axis=2), ArgumentError, "unit_axis=2"),
         (lambda: g.AutoClip(120.0), ArgumentError, "percentile=120.0"),
+        (lambda: g.AutoClip(10.0, 1.5), DTypeError, "history=1.5, expected an integer"),
         (lambda: g.AutoClip(10.0, 0), ArgumentError, "history=0"),
         (lambda: g.AutoClip(10.0).apply(x, {}), ArgumentError, r"make it by init\(grads\)"),
     ):

@@ -133,3 +133,9 @@ def test_errors() -> None:
         g.Pipeline([g.adaptive_clip])(np.ones(2))
     with pytest.raises(ArgumentError, match=r"expected \['2'\]"):
         make().apply(np.ones(2), {})
+
+
+@pytest.mark.parametrize("steps", [g.AutoClip(50.0), "clip", None])
+def test_steps_that_are_no_list(steps: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"Pipeline: got an? .*, expected a list of steps"):
+        g.Pipeline(steps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from gradtape import tree
 from gradtape.errors import ArgumentError, ShapeError, TapeError
 from gradtape.gradients.leaves import Gradients, wide
+from gradtape.ops.arguments import as_integer
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ class GradientAccumulator:
 
     Raises:
         ArgumentError: The number of steps is not positive.
+        DTypeError: It is not an integer.
 
     >>> accumulator = gt.gradients.GradientAccumulator(2)
     >>> for part in (1.0, 3.0, 5.0):
@@ -111,7 +112,7 @@ class GradientAccumulator:
     """
 
     def __init__(self, steps: int, *, mean: bool = True) -> None:
-        self.steps = operator.index(steps)
+        self.steps = as_integer(steps, "GradientAccumulator", "steps")
         if self.steps < 1:
             raise ArgumentError(
                 f"GradientAccumulator: got steps={steps}, expected a positive number"

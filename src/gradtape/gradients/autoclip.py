@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from gradtape.errors import ArgumentError
 from gradtape.gradients.clipping import clip_by_global_norm, global_norm
 from gradtape.gradients.step import State, Step, check_state
-from gradtape.ops.arguments import as_number
+from gradtape.ops.arguments import as_integer, as_number
 from gradtape.ops.arrays.quantile import nanpercentile
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.checks import check_choice
@@ -47,7 +46,7 @@ class AutoClip(Step):
         self.percentile = as_number(percentile, "AutoClip", "percentile")
         if not 0 <= self.percentile <= 100:
             raise ArgumentError(f"AutoClip: got percentile={percentile}, expected 0 to 100")
-        self.history = operator.index(history)
+        self.history = as_integer(history, "AutoClip", "history")
         if self.history < 1:
             raise ArgumentError(f"AutoClip: got history={history}, expected a positive number")
         check_choice("AutoClip", ("raise", "zero", "pass"), nonfinite=nonfinite)

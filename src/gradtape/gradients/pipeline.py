@@ -40,7 +40,7 @@ class Pipeline(Step):
         report: A `StepReport` for each step, of the last call; empty in compiled functions.
 
     Raises:
-        ArgumentError: A step is not a function.
+        ArgumentError: They are no list, or a step is not a function.
 
     >>> from functools import partial
     >>> clean = gt.gradients.Pipeline(
@@ -59,6 +59,8 @@ class Pipeline(Step):
     """
 
     def __init__(self, steps: Sequence[Callable[..., Any] | Step]) -> None:
+        if not isinstance(steps, Sequence) or isinstance(steps, str):
+            raise ArgumentError(f"Pipeline: got {a_type(steps)}, expected a list of steps")
         for step in steps:
             if not callable(step):
                 raise ArgumentError(
