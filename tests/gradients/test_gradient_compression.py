@@ -146,6 +146,9 @@ def test_errors() -> None:
     for call, error, text in (
         (lambda: g.TopK(), ArgumentError, "expected one of them"),
         (lambda: g.TopK(1, fraction=0.5), ArgumentError, "expected one of them"),
+        (lambda: g.TopK(0.5), DTypeError, r"k=0.5, expected an integer; .* fraction=0.5"),
+        (lambda: g.TopK("3"), DTypeError, "k='3', expected an integer"),
+        (lambda: g.LowRank(1.5), DTypeError, "rank=1.5, expected an integer"),
         (lambda: g.TopK(0), ArgumentError, "k=0"),
         (lambda: g.TopK(fraction=1.5), ArgumentError, "fraction=1.5"),
         (lambda: g.LowRank(0), ArgumentError, "rank=0"),
@@ -167,3 +170,18 @@ def test_errors() -> None:
         top.compress([x])
     with pytest.raises(ShapeError, match=r"grads\['w'\] has shape \(2, 3\)"):
         top.compress({"w": x[:2]})
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@makers
+def test_what_is_not_finite_is_sent_once(make: Any, wrong: float, rng: Any) -> None:
+    compressor = make()
+    x = rng.normal(size=(6, 5))
+    bad = x.copy()
+    bad[3, 2] = wrong
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(compressor(bad)).all()
+    kept = compressor.residual()
+    sent = sum(compressor(x) for _ in range(20))
+    assert np.isfinite(kept).all()
+    np.testing.assert_allclose(sent + compressor.residual(), kept + 20 * x, rtol=1e-9, atol=1e-9)

@@ -8,7 +8,6 @@ the sum of all gradients.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,10 +18,11 @@ from gradtape import tree
 from gradtape.errors import ArgumentError, DTypeError, a_type
 from gradtape.gradients.leaves import Gradients, wide
 from gradtape.gradients.step import State, Step, check_state
-from gradtape.ops.arguments import as_number
+from gradtape.ops.arguments import as_integer, as_number
 from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.arrays.select_k import topk
 from gradtape.ops.cast import astype
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.gather import index_add, take
 from gradtape.ops.generator import Generator
 from gradtape.ops.like import zeros_like
@@ -31,6 +31,7 @@ from gradtape.ops.matmul import matmul
 from gradtape.ops.random import randn
 from gradtape.ops.select import where
 from gradtape.ops.shape import reshape, swapaxes
+from gradtape.ops.which import all as all_of
 from gradtape.ops.which import any as any_of
 
 # What is sent of one leaf: arrays.
@@ -142,7 +143,9 @@ class Compressor(Step):
             parts.append(part)
             memory.append(new)
             received = astype(self.unpacked(part, x.shape), x.dtype)
-            rests.append(full - reshape(wide(received), x.shape))
+            rest = full - reshape(wide(received), x.shape)
+            # A NaN is sent once. What is kept would be NaN for ever after.
+            rests.append(where(isfinite(rest), rest, zeros_like(rest)))
         message = Compressed(
             tuple(parts),
             tuple([tuple(x.shape) for x in gradients.values]),
@@ -221,6 +224,7 @@ class TopK(Compressor):
 
     Raises:
         ArgumentError: Not exactly one of them is given, or it is out of range.
+        DTypeError: k is not an integer.
 
     >>> top = gt.gradients.TopK(1)
     >>> message = top.compress({"w": np.array([1.0, -3.0, 2.0])})
@@ -233,11 +237,16 @@ class TopK(Compressor):
     def __init__(self, k: int | None = None, *, fraction: float | None = None) -> None:
         if (k is None) == (fraction is None):
             raise ArgumentError(f"TopK: got k={k} and fraction={fraction}, expected one of them")
-        self.k = None if k is None else operator.index(k)
+        if isinstance(k, float):
+            raise DTypeError(
+                f"TopK: got k={k}, expected an integer; a part of the elements is fraction={k}"
+            )
+        self.k = None if k is None else as_integer(k, "TopK", "k")
         self.fraction = None if fraction is None else as_number(fraction, "TopK", "fraction")
         if (self.k is not None and self.k < 1) or not 0 < (self.fraction or 1) <= 1:
             raise ArgumentError(
-                f"TopK: got k={k} and fraction={fraction}, expected k >= 1, or a fraction of 1"
+                f"TopK: got k={k} and fraction={fraction}, expected k >= 1, or a fraction "
+                "above 0 and up to 1"
             )
 
     def _count(self, size: int) -> int:
@@ -285,10 +294,10 @@ class LowRank(Compressor):
     """
 
     def __init__(self, rank: int, *, seed: int = 0) -> None:
-        self.rank = operator.index(rank)
+        self.rank = as_integer(rank, "LowRank", "rank")
         if self.rank < 1:
             raise ArgumentError(f"LowRank: got rank={rank}, expected a positive number")
-        self.seed = operator.index(seed)
+        self.seed = as_integer(seed, "LowRank", "seed")
 
     def start(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Parts:
         """Return the right factor to begin with; nothing for what is sent as it is."""
@@ -307,8 +316,9 @@ class LowRank(Compressor):
         matrix = reshape(x, (x.shape[0], math.prod(x.shape[1:])))
         left: Any = qr(matmul(matrix, memory[0])).Q  # type: ignore[union-attr]
         right = matmul(swapaxes(matrix, 0, 1), left)
-        # A column of zeros, as of a gradient of zeros, would find nothing next time.
-        start = where(any_of(right != 0, 0), right, memory[0])
+        # A column of zeros, as of a gradient of zeros, would find nothing next time, and NaN as well.
+        useful = any_of(right != 0, 0) & all_of(isfinite(right), 0)
+        start = where(useful, right, memory[0])
         return (astype(left, dtype), astype(right, dtype)), (start,)
 
     def unpacked(self, parts: Parts, shape: tuple[int, ...]) -> Any:
