@@ -31,8 +31,7 @@ from gradtape.ops.matmul import matmul
 from gradtape.ops.random import randn
 from gradtape.ops.select import where
 from gradtape.ops.shape import reshape, swapaxes
-from gradtape.ops.which import all as all_of
-from gradtape.ops.which import any as any_of
+from gradtape.ops.which import all as all_of, any as any_of
 
 # What is sent of one leaf: arrays.
 Parts = tuple[Any, ...]
@@ -316,7 +315,7 @@ class LowRank(Compressor):
         matrix = reshape(x, (x.shape[0], math.prod(x.shape[1:])))
         left: Any = qr(matmul(matrix, memory[0])).Q  # type: ignore[union-attr]
         right = matmul(swapaxes(matrix, 0, 1), left)
-        # A column of zeros, as of a gradient of zeros, would find nothing next time, and NaN as well.
+        # A column of zeros, as of a gradient of zeros, would find nothing next time; nor would NaN.
         useful = any_of(right != 0, 0) & all_of(isfinite(right), 0)
         start = where(useful, right, memory[0])
         return (astype(left, dtype), astype(right, dtype)), (start,)
