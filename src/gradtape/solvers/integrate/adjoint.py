@@ -23,7 +23,7 @@ from gradtape.graph.loops import scan
 from gradtape.ops.join import concatenate
 from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import reshape
-from gradtape.solvers.integrate.error_norm import Tolerances
+from gradtape.solvers.integrate.error_norm import Tolerances, magnitude
 from gradtape.solvers.integrate.integrator import Integrator, Interval
 from gradtape.solvers.integrate.steps import Method, RightHandSide
 from gradtape.solvers.require import Failure, require
@@ -115,6 +115,8 @@ class Flow:
         t0, times, y0, *operands = inputs
         if ct is None:
             return [None] * len(inputs)
+        scale = magnitude([ct])
+        ct = ct / scale
         chosen = [n for n, x in enumerate(operands) if wanted[3 + n] and is_differentiable(x)]
         size = y0.shape[0]
         vectors = Vectors([aval_of(operands[n]) for n in chosen]) if chosen else None
@@ -147,8 +149,9 @@ class Flow:
         found: list[Any] = [None] * len(operands)
         if vectors is not None:
             for n, part in zip(chosen, vectors.leaves(sums), strict=True):
-                found[n] = part
-        return [-sum_of(adjoint * self._f(t0, y0, operands)), of_times, adjoint, *found]
+                found[n] = scale * part
+        of_t0 = -sum_of(adjoint * self._f(t0, y0, operands))
+        return [scale * of_t0, scale * of_times, scale * adjoint, *found]
 
     def push(self, tangents: Any, outs: Any, inputs: Any) -> Any:
         ys = outs[0]
@@ -171,8 +174,9 @@ class Flow:
         if of_t0 is not None:
             change = change - self._f(t0, y0, operands) * of_t0
         flow = Flow(forward, self._way.of_more())
-        given = [*operands, *(of_operands[n] for n in moving)]
-        moved = flow(t0, times, concatenate([y0, change]), given)[0][:, size:]
+        scale = magnitude([change, *(of_operands[n] for n in moving)])
+        given = [*operands, *(of_operands[n] / scale for n in moving)]
+        moved = scale * flow(t0, times, concatenate([y0, change / scale]), given)[0][:, size:]
         if of_times is not None:
             slopes = vmap(lambda t, y: self._f(t, y, operands))(times, ys)
             moved = moved + slopes * reshape(of_times, (-1, 1))

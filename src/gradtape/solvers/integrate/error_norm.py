@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,8 @@ from gradtape.core.tensor import Tensor
 from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.exponential import sqrt
-from gradtape.ops.reduce import mean
-from gradtape.ops.select import maximum
+from gradtape.ops.reduce import max as max_of, mean
+from gradtape.ops.select import maximum, where
 
 
 class Tolerances:
@@ -46,3 +48,14 @@ def rms(x: Any) -> Any:
 def still(x: Any) -> Any:
     """The value without derivatives: step sizes are constants of a discretisation."""
     return stop_gradient(x) if isinstance(x, Tensor) else x
+
+
+def magnitude(changes: Sequence[Any]) -> Any:
+    """The largest element of tangents or cotangents, 1 if all are 0.
+
+    They may have any units, and equations in them are linear: divided by this, they can be held to
+    absolute tolerances.
+    """
+    sizes = [max_of(abs_of(still(x))) for x in changes if 0 not in x.shape]
+    size = functools.reduce(maximum, sizes, np.float64(0.0))
+    return where(size == 0, 1.0, size)

@@ -16,10 +16,8 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import is_differentiable
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConvergenceError
-from gradtape.ops.arithmetic import abs as abs_of
-from gradtape.ops.reduce import max as max_of, sum as sum_of
-from gradtape.ops.select import maximum, where
-from gradtape.solvers.integrate.error_norm import still
+from gradtape.ops.reduce import sum as sum_of
+from gradtape.solvers.integrate.error_norm import magnitude
 from gradtape.solvers.integrate.gauss_kronrod import Accuracy, gauss_kronrod
 from gradtape.solvers.require import Failure, require
 from gradtape.solvers.solver_run import pull_to, push_from, solved
@@ -98,7 +96,7 @@ class Integral:
             cts = pull_to(lambda *operands: self._f(x, operands), operands, wanted[2:], ct)
             return vectors.flat([cts[n] for n in chosen])
 
-        scale = _scale([ct])
+        scale = magnitude([ct])
         total = scale * self._of(pulled, vectors.size)(a, b, [ct / scale, *operands])[0]
         parts = dict(zip(chosen, vectors.leaves(total), strict=True))
         return [*found, *map(parts.get, range(len(operands)))]
@@ -122,21 +120,12 @@ class Integral:
             along = [changes.get(n) for n in range(count)]
             return push_from(lambda *operands: self._f(x, operands), given[:count], along)
 
-        scale = _scale([moved[n] for n in moving])
+        scale = magnitude([moved[n] for n in moving])
         given = [*operands, *(moved[n] / scale for n in moving)]
         return total + scale * self._of(pushed, self._size)(a, b, given)[0], None
 
     def _of(self, f: OfOperands, size: int) -> Integral:
         return Integral(f, size, self._infinite, self._accuracy)
-
-
-def _scale(changes: Sequence[Any]) -> Any:
-    """The size of cotangents or tangents, which tolerances have to be relative to."""
-    sizes = [max_of(abs_of(still(x))) for x in changes if 0 not in x.shape]
-    size = sizes[0] if sizes else np.float64(1.0)
-    for other in sizes[1:]:
-        size = maximum(size, other)
-    return where(size == 0, 1.0, size)
 
 
 def _on_finite(
