@@ -16,7 +16,7 @@ from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_axes, check_positive
 from gradtape.ops.join import stack
 from gradtape.ops.reduce import max as max_of, min as min_of
-from gradtape.ops.select import maximum, where
+from gradtape.ops.select import where
 from gradtape.ops.shape import reshape
 from gradtape.solvers.integrate.error_norm import Tolerances, still
 from gradtape.solvers.integrate.integrator import Interval
@@ -42,15 +42,20 @@ def initial_value(y0: Any) -> Any:
 
 
 def _stacked(values: Any) -> Any:
-    """A list in which there are tensors as one tensor."""
-    if isinstance(values, list | tuple) and any(isinstance(x, Tensor) for x in values):
-        return stack([as_array(x) for x in values])
+    """A list in which there are tensors, or such lists, as one tensor."""
+    if isinstance(values, list | tuple):
+        rows = [_stacked(x) for x in values]
+        if any(isinstance(row, Tensor) for row in rows):
+            return stack([as_array(row) for row in rows])
     return values
 
 
 def ends(t_span: Any) -> list[Any]:
     """The times where to begin and to end."""
-    given = t_span if isinstance(t_span, list | tuple) else list(as_array(t_span))
+    given = t_span
+    if not isinstance(t_span, list | tuple):
+        check_axes(_NAME, as_array(t_span), 1, what="t_span")
+        given = list(as_array(t_span))
     if len(given) != 2:
         raise ArgumentError(f"{_NAME}: got {len(given)} numbers in t_span, expected two times")
     return [_time(end) for end in given]
@@ -81,23 +86,44 @@ def times(t_eval: Any, interval: Interval) -> Any:
     """`t_eval`, which is in order and in the interval."""
     found = as_array(_stacked(t_eval))
     check_axes(_NAME, found, 1, what="t_eval")
+    if np.dtype(found.dtype).kind not in "biuf":
+        raise DTypeError(f"{_NAME}: got t_eval of {found.dtype}, expected real numbers")
     found = astype(found, np.float64)
     if not found.shape[0]:
         return found
     ahead = still(found) * interval.direction
     first, last = interval.start * interval.direction, interval.end * interval.direction
-    outside = maximum(max_of(ahead) - last, first - min_of(ahead))
-    disorder = max_of(ahead[:-1] - ahead[1:]) if found.shape[0] > 1 else -1.0
-    wrong = where(maximum(outside, disorder) > 0, 1.0, 0.0)
-    return require([found], wrong, 0.5, _WRONG_TIMES)[0]
+    # False for what is not a number.
+    fine = (min_of(ahead) >= first) & (max_of(ahead) <= last)
+    if found.shape[0] > 1:
+        # As in SciPy, times may only be equal if the interval has length 0.
+        fine = fine & ((min_of(ahead[1:] - ahead[:-1]) > 0) | (first == last))
+    return require([found], where(fine, 0.0, 1.0), 0.5, _WRONG_TIMES)[0]
 
 
-def tolerances(rtol: Any, atol: Any) -> Tolerances:
-    """The errors that are allowed."""
+def lengths(first_step: Any, max_step: Any) -> dict[str, Any]:
+    """The options for lengths of steps, as SciPy takes them."""
+    options = {"max_step": max_step}
+    if first_step is not None:
+        options["first_step"] = first_step
+    for option, value in options.items():
+        if isinstance(value, Tensor):
+            raise ArgumentError(f"{_NAME}: got a tensor as {option}, expected a plain number")
+    check_positive(_NAME, **options)
+    return options
+
+
+def tolerances(rtol: Any, atol: Any, size: int) -> Tolerances:
+    """The errors that are allowed in as many components."""
     if isinstance(rtol, Tensor) or isinstance(atol, Tensor):
         raise ArgumentError(f"{_NAME}: got a tensor as a tolerance, expected plain numbers")
     check_positive(_NAME, rtol=rtol)
     atol = np.asarray(atol, np.float64)
+    if atol.shape not in ((), (size,)):
+        raise ShapeError(
+            f"{_NAME}: got atol of shape {atol.shape}, expected a number, or one for each of the "
+            f"{size} components of y0"
+        )
     if not (atol >= 0).all():
         raise ArgumentError(f"{_NAME}: got atol={atol}, expected no negative numbers")
     # Below this, rounding is more than what is allowed.
@@ -115,9 +141,14 @@ def listed(events: Any) -> list[Callable[..., Any]]:
 
 def of_point(fun: Callable[..., Any], vectorized: bool) -> Callable[..., Any]:
     """The right-hand side as a function of the pair (t, y)."""
-    if vectorized:
-        return lambda point, *args: fun(point[0], reshape(point[1], (-1, 1)), *args)[:, 0]
-    return lambda point, *args: fun(*point, *args)
+    if not vectorized:
+        return lambda point, *args: fun(*point, *args)
+
+    def of_column(point: Any, *args: Any) -> Any:
+        out = fun(point[0], reshape(point[1], (-1, 1)), *args)
+        return reshape(as_array(_stacked(out)), (-1,))
+
+    return of_column
 
 
 def like_y(out: Any, y0: Any) -> Any:
@@ -140,7 +171,7 @@ def like_y(out: Any, y0: Any) -> Any:
 
 def like_jacobian(jacobian: Any, size: int) -> Any:
     """∂f/∂y, a matrix."""
-    matrix = as_array(jacobian)
+    matrix = as_array(_stacked(jacobian))
     if matrix.shape != (size, size):
         raise ShapeError(f"{_NAME}: got jac of shape {matrix.shape}, expected ({size}, {size})")
     return matrix

@@ -52,7 +52,8 @@ class Event:
         )
         self.direction = float(getattr(function, "direction", 0))
         terminal = getattr(function, "terminal", False)
-        if int(terminal) != terminal or terminal < 0:
+        is_number = isinstance(terminal, int | float | np.integer | np.floating | np.bool_)
+        if not is_number or terminal < 0 or terminal % 1:
             raise ArgumentError(
                 f"solve_ivp: got an event with terminal={terminal!r}, expected True, False, or "
                 "after how many events to stop"

@@ -191,6 +191,8 @@ class Integrator:
         h = state.t - state.t_old
         none = h == 0
         span = where(none, 1.0, interval.span(h))
-        x = where(none, 0.0, (t - interval.at(state.t_old)) / span)
+        since = t - interval.at(state.t_old)
         ends = Ends(interval.span(h), state.y_old, state.f_old, state.y, state.f)
-        return self._method.between(x, ends, state.rows)
+        inside = self._method.between(where(none, 0.0, since / span), ends, state.rows)
+        # Before the first step, and along an interval of length 0, a line has the derivatives.
+        return where(none, state.y_old + state.f_old * since, inside)

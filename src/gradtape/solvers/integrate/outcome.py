@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ConvergenceError, IndexingError, UnknownSizeError
+from gradtape.graph.known_values import innermost_value, is_unknown
 from gradtape.graph.while_op import Save
 from gradtape.ops.join import stack
 from gradtape.ops.shape import transpose
@@ -70,7 +72,10 @@ def result_of(t: Any, y: Any, calls: Any, tries: Any, status: Any) -> Any:
 
 
 def _count(number: Any) -> Any:
-    return int(number) if isinstance(number, np.generic) else number
+    """A plain number, unless it is only known in a trace, or one for each element of a batch."""
+    if not is_unknown(number):
+        number = innermost_value(number)
+    return number if isinstance(number, Tensor) else int(number)
 
 
 def stacked(values: Sequence[Any]) -> Any:

@@ -15,14 +15,14 @@ from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.graph.known_values import is_batched, is_traced
 from gradtape.graph.loop_state import checked_save
 from gradtape.graph.while_op import Save
-from gradtape.ops.arguments import as_array
-from gradtape.ops.checks import check_choice, check_positive
+from gradtape.ops.checks import check_choice
 from gradtape.ops.shape import transpose
 from gradtape.solvers.integrate.adjoint import Flow, OfOperands, Way
 from gradtape.solvers.integrate.arguments import (
     ends,
     further_arguments,
     initial_value,
+    lengths,
     like_jacobian,
     like_y,
     listed,
@@ -126,13 +126,9 @@ def solve_ivp(
     check_choice(name, (*_METHODS, *_ONLY_SCIPY), method=method)
     check_choice(name, ("discrete", "adjoint"), gradient=gradient)
     save = checked_save(name, save)
-    allowed = tolerances(rtol, atol)
-    check_positive(name, max_step=max_step)
-    options: dict[str, Any] = {"max_step": max_step}
-    if first_step is not None:
-        check_positive(name, first_step=first_step)
-        options["first_step"] = first_step
+    options = lengths(first_step, max_step)
     (t0, t1), y0, watched = ends(t_span), initial_value(y0), listed(events)
+    allowed = tolerances(rtol, atol, y0.shape[0])
     arguments = further_arguments(args)
     options |= {
         "method": method, "t_eval": t_eval, "dense_output": dense_output, "vectorized": vectorized,
@@ -234,7 +230,7 @@ class _InitialValueProblem:
         jac = self._jac
         known = self._problem.arguments(operands)
         matrix = jac(t, y, *known) if callable(jac) else jac
-        return like_jacobian(still(as_array(matrix)), y.shape[0])
+        return still(like_jacobian(matrix, y.shape[0]))
 
 
 # ---- the solution -------------------------------------------------------------------------------
@@ -255,6 +251,8 @@ def _by_adjoint(asked: Asked, f: OfOperands, problem: Problem, way: Way) -> Any:
         start = integrator.start(still(y0), of_time(still(t0), still(y0)))
         t_eval = interval.at(walk.result(start)["t"])
     t_eval = times(t_eval, interval)
+    if not t_eval.shape[0]:
+        return result_of(t_eval, np.zeros((*y0.shape, 0)), 0, 0, END)
     ys, calls = Flow(f, way)(t0, t_eval, y0, problem.operands)
     return result_of(t_eval, transpose(ys), calls, 0, END)
 

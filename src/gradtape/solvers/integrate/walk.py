@@ -93,6 +93,9 @@ class Walk:
                 self._add(end, self._integrator.value(state, end))
             elif self._states:
                 self._add(interval.at(state.t), state.y)
+            else:
+                # An interval of length 0, whose ends may move all the same.
+                self._add(asked.t1, self._integrator.value(state, asked.t1))
             return
         limit = still(state.t) if end is None else still(end)
         while self._reached < asked.t_eval.shape[0]:
