@@ -173,6 +173,7 @@ def test_names_of_tensors(name: str) -> None:
         ("logit", "use gt.special.logit"),
         ("Adam", "use gt.optim.Adam"),
         ("savez", "use np.savez"),
+        ("clip_by_global_norm", "use gt.gradients.clip_by_global_norm"),
         ("sofmax", r"did you mean gt\.softmax\?"),
         ("nothing_like_it_anywhere", "has no attribute 'nothing_like_it_anywhere'$"),
     ],

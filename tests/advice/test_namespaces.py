@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 import re
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from gradtape.errors import MissingNameError, UnsupportedError
 
 EVERY = (
     *("fft", "linalg", "ndimage", "nn", "optim", "random", "signal", "sparse", "special", "stats"),
+    *("gradients", "gradient_clipping", "graph", "implicit", "nn.functional"),
+    *("scipy", "scipy.integrate", "scipy.optimize"),
 )
 LISTED = [(namespace, name) for namespace, names in NAMES.items() for name in names]
 
@@ -56,13 +59,19 @@ def test_listed_names(namespace: str, name: str) -> None:
         ("linalg.exp", "use gt.exp"),
         ("optim.Adm", "did you mean gt.optim.Adam?"),
         ("special.gamaln", "did you mean gt.special.gammaln?"),
+        ("gradients.clip_grad_norm_", "use gt.gradients.clip_by_global_norm"),
+        ("gradients.clip_by_global_nrm", "did you mean gt.gradients.clip_by_global_norm?"),
+        ("implicit.rot", "did you mean gt.implicit.root?"),
+        ("scipy.optimize.linprog", "use scipy.optimize.linprog on arrays, without gradient"),
+        ("scipy.optimize.mnimize", "did you mean gt.scipy.optimize.minimize?"),
+        ("scipy.interpolate", "use scipy.interpolate on arrays"),
         ("signal.find_peaks", "use scipy.signal.find_peaks on arrays"),
     ],
 )
 def test_what_is_said(path: str, text: str) -> None:
-    namespace, name = path.split(".")
+    namespace, _, name = path.rpartition(".")
     with pytest.raises(AttributeError, match=re.escape(text)):
-        getattr(getattr(gt, namespace), name)
+        getattr(operator.attrgetter(namespace)(gt), name)
 
 
 @pytest.mark.parametrize("namespace", EVERY)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterable
+from operator import attrgetter
 
 import numpy as np
 
@@ -30,6 +31,8 @@ def instead(name: str) -> str | None:
     for namespace in _NAMESPACES:
         if hasattr(getattr(gradtape, namespace, None), name):
             return f"use gt.{namespace}.{name}"
+    if name in gradtape.gradients.__all__:  # it has modules besides
+        return f"use gt.gradients.{name}"
     if hasattr(np, name):
         return f"use np.{name}"
     return _near(name, "gt", dir(gradtape))
@@ -40,15 +43,22 @@ def instead_in(namespace: str, name: str) -> str | None:
     known = NAMES.get(namespace, {}).get(name)
     if known is not None or name.startswith("_"):
         return known
+    if namespace == "gradients" and name in MODULE:  # `clip_grad_norm_`
+        return MODULE[name]
     gradtape = sys.modules["gradtape"]
     if namespace == "nn" and (layer := _layer(name, gradtape.nn.functional.__all__)):
         return f"use gt.nn.{layer}, a function of the parameters"
     if hasattr(gradtape, name):
         return f"use gt.{name}"
-    own = namespace in ("graph", "nn", "random", "optim")  # SciPy has no such namespace
-    if own or not hasattr(importlib.import_module(f"scipy.{namespace}"), name):
-        return _near(name, f"gt.{namespace}", dir(getattr(gradtape, namespace)))
-    theirs = f"scipy.{namespace}.{name}"
+    # `gt.scipy.optimize` answers for `scipy.optimize`, and `gt.scipy` for `scipy`.
+    of_scipy = ".".join(["scipy", *[part for part in namespace.split(".") if part != "scipy"]])
+    try:
+        module = importlib.import_module(of_scipy)
+    except ModuleNotFoundError:  # SciPy has no such namespace
+        module = None
+    if not hasattr(module, name):
+        return _near(name, f"gt.{namespace}", dir(attrgetter(namespace)(gradtape)))
+    theirs = f"{of_scipy}.{name}"
     if theirs in WITH_ARRAY_API:
         return f"use {theirs} with SCIPY_ARRAY_API=1 in the environment"
     return f"use {theirs} on arrays, without gradient, or write it with NumPy's functions"

@@ -60,7 +60,8 @@ def make_public(namespace: dict[str, Any], *modules: str) -> None:
         if name in modules or not (name.startswith("_") or isinstance(value, ModuleType))
     ]
     module = namespace["__name__"]
-    _, short, *_ = module.split(".")  # "nn" also of gradtape.nn.functional
+    whole = module.removeprefix("gradtape.")
+    short = whole if whole.startswith("scipy.") else whole.partition(".")[0]  # "nn" of functional
     for name in namespace["__all__"]:
         namespace[name] = explained(namespace[name], module)
 
