@@ -1,10 +1,12 @@
 """`GradientTape`: watching, asking once or often, several tapes at once, and higher orders."""
 
+import gc
+
 import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.errors import DTypeError, ShapeError, TapeError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -49,6 +51,14 @@ def test_watch_refuses_what_has_no_derivatives(given):
 def test_watch_says_what_to_do_with_containers():
     with pytest.raises(DTypeError, match=r"a dict, expected .*arrays of a container one by one"):
         gt.GradientTape().watch({"w": X})
+
+
+@pytest.mark.parametrize("wrong", [{"persist": True}, {"scheduler": "forward"}, {"checkpoint": 1}])
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_tape_that_is_refused_ends_without_a_message(wrong):
+    with pytest.raises((TypeError, ArgumentError)):
+        gt.GradientTape(**wrong)
+    gc.collect()
 
 
 def test_watch_refuses_what_is_no_array():

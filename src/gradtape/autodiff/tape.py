@@ -391,8 +391,9 @@ class GradientTape:
 
     def __del__(self) -> None:
         # No one can ask any more, and the records would live as long as their results.
-        if self._segment is not None and self._segment.walkable:
-            release.end((self._segment,), self._segment.label)
+        segment = getattr(self, "_segment", None)  # a tape that was refused has none
+        if segment is not None and segment.walkable:
+            release.end((segment,), segment.label)
 
     def _on_tape(self, tensor: Any, what: str, asked: str = "gradient") -> tuple[Tensor, Node]:
         """The part of a tensor at this tape's level; levels above it are skipped."""
