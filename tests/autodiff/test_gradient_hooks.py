@@ -311,7 +311,7 @@ def test_scaled_gradients_in_both_modes() -> None:
     np.testing.assert_array_equal(reversed_, np.full(3, -6.0))
     assert gt.scale_gradient(np.float32(2.0), 0.5).dtype == np.float32
     with pytest.raises(ShapeError, match=r"factor of shape \(2,\), expected one number"):
-        gt.scale_gradient(X, np.ones(2))
+        gt.scale_gradient(X, factor=np.ones(2))
     with pytest.raises(DTypeError, match="a complex factor for a real value"):
         gt.scale_gradient(X, 1j)
     assert gt.grad(lambda z: gt.scale_gradient(z, 1j) ** 2, holomorphic=True)(2 + 0j) == 4j
@@ -332,8 +332,10 @@ def test_a_tape_that_is_off_records_nothing(enabled: bool) -> None:
     else:
         assert float(loss) == 14.0
         assert "off" in repr(tape)
-        with pytest.raises(TapeError, match="enabled=False"):
-            tape.gradient(loss, x)
+        for ask in (tape.gradient, tape.jacobian, lambda loss, _: tape.records(loss)):
+            with pytest.raises(TapeError, match="enabled=False"):
+                ask(loss, x)
+        assert not list(tape.records())
 
 
 def test_set_grad_enabled() -> None:

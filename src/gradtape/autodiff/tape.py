@@ -350,6 +350,8 @@ class GradientTape:
         ['watch', 'exp', 'multiply', 'sum']
         """
         segment = self._segment
+        if targets is not None:
+            self._check_enabled("records")
         if self._used and not self.persistent:
             raise TapeError(
                 "records: this tape was used already, and has freed its records; ask before, or "
@@ -367,12 +369,15 @@ class GradientTape:
         """The records of all numbers, such as losses, that are alive; see `records`."""
         return iter(self.records())
 
-    def _check_use(self, what: str) -> None:
+    def _check_enabled(self, what: str) -> None:
         if not self.enabled:
             raise TapeError(
                 f"{what}: this tape was made with enabled=False and has recorded nothing; make it "
                 "with enabled=True where gradients are needed"
             )
+
+    def _check_use(self, what: str) -> None:
+        self._check_enabled(what)
         if self._used and not self.persistent:
             raise TapeError(
                 f"{what}: this tape was used already; a GradientTape answers once, unless it is "

@@ -27,7 +27,7 @@ _scale_gradient = elementwise_op(
 )
 
 
-def scale_gradient(x: ArrayLike, factor: ArrayLike, /) -> Array:
+def scale_gradient(x: ArrayLike, /, factor: ArrayLike) -> Array:
     """The same value, whose derivatives are multiplied by a factor: gradients, and tangents too.
 
     Layers can learn at different rates so, or not at all, with the factor 0.
