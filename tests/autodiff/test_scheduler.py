@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 from typing import Any
 
 import numpy as np
@@ -385,6 +387,25 @@ def test_compiled_and_batched(mode: str) -> None:
     np.testing.assert_allclose(compiled, gt.jacfwd(bow_tie)(W[0]), rtol=1e-10, atol=1e-14)
     batch = gt.vmap(gt.jacobian(bow_tie, mode=mode))(W[:3])
     np.testing.assert_allclose(batch[2], gt.jacfwd(bow_tie)(W[2]), rtol=1e-10, atol=1e-14)
+
+
+@each
+def test_jacobians_have_the_dtype_of_the_argument(strategy: Any) -> None:
+    wide = np.linspace(-1.0, 1.0, 40)
+
+    def function(x: Any) -> Any:
+        return {"tall": np.outer(x, wide), "constant": np.ones(2), "short": np.sum(x * wide[:3])}
+
+    mode = gt.SchedulerConfig(strategy=strategy)
+    found = gt.jacobian(function, mode=mode)(np.ones(3, np.float32))
+    assert {name: block.dtype for name, block in found.items()} == dict.fromkeys(found, np.float32)
+
+
+def test_schedules_can_be_copied_and_sent() -> None:
+    for function in (np.sin, np.sum, bow_tie):
+        schedule = gt.jacobian(function).schedule(W[0])
+        assert pickle.loads(pickle.dumps(schedule)) == schedule
+        assert str(copy.deepcopy(schedule)) == str(schedule)
 
 
 def test_float32_and_values_that_are_not_finite() -> None:

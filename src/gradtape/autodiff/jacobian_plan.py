@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gradtape.autodiff.block_cover import cheapest_cover, components
@@ -96,7 +95,7 @@ class Part(NamedTuple):
     sources: tuple[int, ...]
     rows: int
     columns: int
-    costs: Mapping[str, float] = MappingProxyType({})
+    costs: Mapping[str, float]
     pushed: tuple[int, ...] = ()
     pulled: tuple[int, ...] = ()
     cuts: tuple[Cut, ...] = ()
@@ -225,6 +224,7 @@ def _swept_as_asked(
         sources,
         sum(rows),
         sum(columns),
+        costs={},
         pushed=sources if forward else (),
         pulled=() if forward else targets,
     )

@@ -31,7 +31,7 @@ from gradtape.core.aval import Aval
 from gradtape.core.level import Node, Segment
 from gradtape.core.walk import walk
 from gradtape.errors import NotDifferentiableError
-from gradtape.ops.cast import conj_if_complex
+from gradtape.ops.cast import astype, conj_if_complex
 from gradtape.ops.join import concatenate
 from gradtape.ops.matmul import matmul
 from gradtape.ops.shape import matrix_transpose, reshape
@@ -92,7 +92,10 @@ def _blocks(
     blocks: Blocks = {}
     for each in planned:
         for (t, s), matrix in _part(sweeps, each, starts, ends).items():
-            block = reshape(matrix, ends[t][1].shape + starts[s][1].shape)
+            to, of = ends[t][1], starts[s][1]
+            block = reshape(matrix, to.shape + of.shape)
+            # Tangents have the dtype of results: the mode is not to be seen in a Jacobian.
+            block = block if block.dtype == of.dtype else astype(block, of.dtype)
             # The same value may be there several times.
             for places in itertools.product(tos[ends[t][0]], froms[starts[s][0]]):
                 blocks[places] = block
