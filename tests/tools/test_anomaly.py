@@ -63,6 +63,11 @@ def overflowing(x: Any) -> Any:
         (lambda: gt.jacobian(pieces, mode="forward")(ZERO), "the tangent of sqrt", (pieces, 2)),
         (lambda: gt.jet(root, (ZERO,), ([ZERO + 1.0],)), "the tangent of sqrt gives", (root, 1)),
         (lambda: gt.jet(root, (ZERO,), ([ZERO + 1.0, None],)), "gives inf at index", (root, 1)),
+        (
+            lambda: gt.hvp(power, (ZERO,), (ZERO + 1.0,)),
+            "the tangent of the gradient of power gives nan",
+            (power, 2),
+        ),
         (lambda: gt.hessian(power)(ZERO), "the tangent of power gives nan", (power, 2)),
     ],
     ids=[
@@ -79,6 +84,7 @@ def overflowing(x: Any) -> Any:
         "forward along records",
         "jet",
         "jet of order 2",
+        "hvp",
         "hessian",
     ],
 )
@@ -124,6 +130,8 @@ def test_tangents_that_were_given_so_pass() -> None:
     push = gt.linearize(lambda x: 2.0 * np.sin(x), np.ones(2))[1]
     with gt.detect_anomaly():
         assert np.isinf(push(np.array([np.inf, 1.0]))[0])
+        tangents = (np.array([np.inf, 1.0]),)
+        assert np.isinf(gt.hvp(lambda x: np.sum(x**3), (np.ones(2),), tangents)[0])
 
 
 def test_slopes_that_no_tangent_meets_settle() -> None:

@@ -91,6 +91,11 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
             line, inside = self._lines.get(record, ""), record.op.graph is not None
             more = ", compiled (run it without gt.jit to see which op in it)" if inside else ""
             raise _error(f"the gradient of {record.op.name}{more} gives", found, line)
+        changed = self._first([tangent for one in given for tangent in _tangents(one)])
+        inputs = getattr(record, "inputs", ())
+        if changed is not None and not self._first([t for x in inputs for t in _tangents(x)]):
+            line = self._lines.get(record, "")
+            raise _error(f"the tangent of the gradient of {record.op.name} gives", changed, line)
         self._note_computed(given, self._lines.get(record, ""))
         return given
 
