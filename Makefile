@@ -19,7 +19,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 AUTOGRAD := autograd==1.9.1
 JAX := jax==0.10.2 jaxlib==0.10.2
-SOLVERS := torchdiffeq==0.2.5 optimistix==0.1.0 sparsejac==0.2.0
+SOLVERS := torchdiffeq==0.2.5 diffrax==0.7.2 optimistix==0.1.0 sparsejac==0.2.0
 
 # Extra arguments: make test ARGS="-k matmul", make bench ARGS="--quick --only compiled-small".
 ARGS ?=

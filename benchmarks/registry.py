@@ -15,6 +15,7 @@ from benchmarks import (
     implicit,
     imports,
     indexed_loop,
+    initial_values,
     jacobians,
     jets,
     memory,
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "jets": jets.run,
     "graphs": graphs.run,
     "implicit": implicit.run,
+    "initial-values": initial_values.run,
     "memory": memory.run,
     "sparse-derivatives": sparse_derivatives.run,
 }
