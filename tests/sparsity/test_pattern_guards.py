@@ -127,6 +127,59 @@ def test_shapes_of_captured_arrays_may_change(rng: Any) -> None:
     assert jacobian(x).shape == (4, 2)
 
 
+ZEROS = np.array([1.0, 0.0, 2.0])
+
+
+def of_factor(m: Any) -> Any:
+    """A function of a factor that a sparse Jacobian is told about, or sees from outside."""
+    return gt.sparse_jacobian(lambda x: m * x**2)(np.ones(3)) @ np.ones(3) + 1.0
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_zeros_of_a_factor_that_is_differentiated_do_not_count(given: bool) -> None:
+    """What is 0 now has a derivative all the same."""
+    jacobian = gt.sparse_jacobian(lambda x, m: m * x**2)
+
+    def function(m: Any) -> Any:
+        return jacobian(np.ones(3), m) @ np.ones(3) + 1.0 if given else of_factor(m)
+
+    assert jacobian(np.ones(3), ZEROS).nnz == 2
+    expected = 4.0 * (2.0 * ZEROS + 1.0)
+    np.testing.assert_allclose(gt.grad(lambda m: np.sum(function(m) ** 2))(ZEROS), expected)
+    np.testing.assert_allclose(gt.jvp(function, (ZEROS,), (np.ones(3),))[1], [2.0, 2.0, 2.0])
+    np.testing.assert_allclose(
+        gt.jet(function, (ZEROS,), ([np.ones(3), None],))[1][0], [2.0, 2.0, 2.0]
+    )
+    with gt.GradientTape() as tape:
+        m = tape.watch(ZEROS)
+        total = np.sum(function(m) ** 2)
+    np.testing.assert_allclose(tape.gradient(total, m).numpy(), expected)
+    leaf = gt.tensor(ZEROS, requires_grad=True)
+    np.sum(function(leaf) ** 2).backward()
+    assert leaf.grad is not None
+    np.testing.assert_allclose(leaf.grad.numpy(), expected)
+    # Where nothing is differentiated, they count.
+    assert jacobian(np.ones(3), ZEROS).nnz == 2
+
+
+def test_zeros_of_a_captured_tensor_that_comes_to_be_differentiated() -> None:
+    weights = gt.tensor(ZEROS)
+    jacobian = gt.sparse_jacobian(lambda x: weights * x**2)
+    assert jacobian(np.ones(3)).nnz == 2
+    weights.set_requires_grad()
+    np.sum((jacobian(np.ones(3)) @ np.ones(3) + 1.0) ** 2).backward()
+    assert weights.grad is not None
+    np.testing.assert_allclose(weights.grad.numpy(), 4.0 * (2.0 * ZEROS + 1.0))
+
+
+def test_zeros_in_hessians_of_factors_that_are_differentiated() -> None:
+    def function(m: Any) -> Any:
+        hessian = gt.sparse_hessian(lambda x: np.sum(m * x**2))
+        return np.sum((hessian(np.ones(3)) @ np.ones(3) + 1.0) ** 2)
+
+    np.testing.assert_allclose(gt.grad(function)(ZEROS), 4.0 * (2.0 * ZEROS + 1.0))
+
+
 def test_inside_of_a_compiled_function(rng: Any) -> None:
     places, x = np.array([0, 1]), rng.normal(size=4)
     jacobian = gt.sparse_jacobian(lambda x: x[places] ** 2)

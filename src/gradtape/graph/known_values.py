@@ -7,6 +7,7 @@ from typing import Any
 
 from gradtape.autodiff.batch import Batched
 from gradtape.core.aval import Abstract
+from gradtape.core.call import is_differentiable
 from gradtape.core.state import current
 from gradtape.core.tensor import Tensor
 
@@ -32,6 +33,13 @@ def is_unknown(value: Any) -> bool:
     return isinstance(value, Tensor) and (
         is_batched(value) or isinstance(innermost_value(value), Abstract) or in_trace()
     )
+
+
+def is_differentiated(value: Any) -> bool:
+    """Whether derivatives are taken by a number, or of it: it is on a tape, or has a tangent."""
+    if not isinstance(value, Tensor) or not is_differentiable(value):
+        return False
+    return any(isinstance(v, Tensor) and v.record is not None for v in levels(value))
 
 
 def is_batched(value: Any) -> bool:

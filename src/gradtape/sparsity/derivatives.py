@@ -18,7 +18,7 @@ from gradtape.core.recent import Recent
 from gradtape.core.state import current, mode_keys
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
-from gradtape.graph.known_values import in_trace, is_unknown
+from gradtape.graph.known_values import in_trace, is_differentiated, is_unknown
 from gradtape.ops.sparse.arrays import SparseArray
 from gradtape.sparsity.form import Form, Request, taken
 from gradtape.sparsity.pattern import SparsityPattern
@@ -66,9 +66,14 @@ class SparseDerivative(Transformed):
     ) -> tuple[Form, list[Any]]:
         """The form of the arguments, and the values of the inputs of its graph."""
         call = taken(self._request, args, kwargs)
-        # Fewer values are known of arguments that are batched, and in a function that is traced.
-        unknown = tuple([is_unknown(leaf) for leaf in call.given.leaves])
-        key = (call.given.key, unknown, in_trace(), mode_keys(current().rewriting))
+        # Fewer values are known of arguments that are batched, and in a function that is traced;
+        # those of further arguments are not used if they are differentiated.
+        leaves = call.given.leaves
+        unknown = tuple([is_unknown(leaf) for leaf in leaves])
+        further = tuple(
+            [n not in call.chosen and is_differentiated(leaf) for n, leaf in enumerate(leaves)]
+        )
+        key = (call.given.key, unknown, further, in_trace(), mode_keys(current().rewriting))
         form = self._forms.get(key)
         if form is None or form.outdated:
             # No lock is held: the function may itself wait for another thread.

@@ -12,7 +12,7 @@ from gradtape.core.op import Op
 from gradtape.core.state import values_read
 from gradtape.graph.derived import pullback
 from gradtape.graph.ir import Graph
-from gradtape.graph.known_values import is_unknown
+from gradtape.graph.known_values import is_differentiated, is_unknown
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.trace import UNRECORDED
 from gradtape.sparsity.compressed import Traced
@@ -39,7 +39,7 @@ class Relied(NamedTuple):
     def holds(self, values: Sequence[Any]) -> bool:
         """Whether the pattern still holds, given the values of all inputs."""
         value = values[self.number]
-        now = None if is_unknown(value) else concrete(value)
+        now = None if _is_open(value) else concrete(value)
         if now is None or now.shape != self.elements.shape:
             return False
         return np.array_equal(now != 0 if self.zeros else now, self.elements)
@@ -118,9 +118,14 @@ def _inputs(traced: Traced, values: Sequence[Any]) -> list[Dependence]:
 
 
 def _known(number: int, value: Any) -> Known | None:
-    if is_unknown(value) or (array := concrete(value)) is None:
+    if _is_open(value) or (array := concrete(value)) is None:
         return None
     return Known(lambda: array, frozenset({number}))
+
+
+def _is_open(value: Any) -> bool:
+    """Whether a pattern cannot depend on a value: what is 0 may have a derivative that is not."""
+    return is_unknown(value) or is_differentiated(value)
 
 
 def _relied(reliance: Reliance, values: Sequence[Any]) -> tuple[Relied, ...]:
