@@ -3,7 +3,8 @@
 y′ = f(t, y, θ): backwards in time, λ′ = −(∂f/∂y)ᵀ·λ carries the cotangent of y, and that of θ is
 ∫(∂f/∂θ)ᵀ·λ dt. Forwards, ẏ′ = ∂f/∂y·ẏ + ∂f/∂θ·θ̇ carries a tangent. Both are solved together with
 y by the same method and tolerances, so that memory does not grow with the number of steps. The
-results are as accurate as these solutions, and can be differentiated again in the same way.
+results are as accurate as these solutions, and can be differentiated again in the same way. Where
+errors of y grow too much backwards, its known value at the other end tells.
 """
 
 from __future__ import annotations
@@ -19,16 +20,35 @@ from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import is_differentiable
+from gradtape.errors import ConvergenceError
 from gradtape.graph.loops import scan
+from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.join import concatenate
-from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.reduce import max as max_of, sum as sum_of
+from gradtape.ops.select import maximum
 from gradtape.ops.shape import reshape
-from gradtape.solvers.integrate.error_norm import Tolerances, magnitude
+from gradtape.solvers.integrate.error_norm import Tolerances, magnitude, still
 from gradtape.solvers.integrate.integrator import Integrator, Interval
 from gradtape.solvers.integrate.steps import Method, RightHandSide
 from gradtape.solvers.require import Failure, require
 from gradtape.solvers.solver_run import solved
 from gradtape.solvers.vectors import Vectors
+
+_ADVICE = "use gradient='discrete', more times in t_eval, or smaller tolerances"
+_NO_STEP = Failure(
+    ConvergenceError,
+    "solve_ivp: no step backwards in time, as gradient='adjoint' takes them, is short enough for "
+    f"the error that is allowed; {_ADVICE}",
+)
+_DEPARTED = Failure(
+    ConvergenceError,
+    "solve_ivp: the solution that gradient='adjoint' computes again, backwards in time, departs by "
+    f"{{}} from what it was: errors grow too much in that direction; {_ADVICE}",
+    "solve_ivp: the solution that gradient='adjoint' computes again, backwards in time, is not "
+    f"finite; {_ADVICE}",
+)
+# How far it may depart, relative to the largest component; and in units of `atol`.
+_FAR, _LEAST = 0.1, 1e3
 
 # dy/dt as a function of t, y and operands.
 OfOperands = Callable[[Any, Any, Sequence[Any]], Any]
@@ -70,11 +90,14 @@ class Way:
         )
         return of_time, made
 
-    def of_more(self) -> Way:
-        """The same for a problem that has more components."""
-        least = float(np.min(self.tolerances.atol))
-        tolerances = Tolerances(self.tolerances.rtol, least)
-        return dataclasses.replace(self, tolerances=tolerances, first_step=None)
+    def of_more(self, failure: Failure) -> Way:
+        """The same for a problem that has more components, and what is raised if it fails."""
+        tolerances = Tolerances(self.tolerances.rtol, self.least())
+        return dataclasses.replace(self, tolerances=tolerances, first_step=None, failure=failure)
+
+    def least(self) -> float:
+        """The smallest absolute tolerance."""
+        return float(np.min(self.tolerances.atol))
 
 
 class Flow:
@@ -133,25 +156,35 @@ class Flow:
                 parts.append(-vectors.flat(of_operands))
             return concatenate(parts)
 
-        flow = Flow(backward, self._way.of_more())
+        flow = Flow(backward, self._way.of_more(_NO_STEP))
 
         def stretch(carry: Any, xs: Any) -> tuple[Any, Any]:
             adjoint, sums = carry
-            t, before, y, ct = xs
+            t, before, y, y_before, ct = xs
             adjoint = adjoint + ct
             start = concatenate([y, adjoint, sums])
             end = flow(t, reshape(before, (1,)), start, operands)[0][0]
-            return (end[size : 2 * size], end[2 * size :]), sum_of(ct * self._f(t, y, operands))
+            found = self._checked(end[size:], end[:size], y_before, y)
+            return (found[:size], found[size:]), sum_of(ct * self._f(t, y, operands))
 
         befores = concatenate([reshape(t0, (1,)), times[:-1]])
+        ys_before = concatenate([reshape(y0, (1, -1)), ys[:-1]])
         first = (zeros_like(y0), np.zeros(0 if vectors is None else vectors.size))
-        (adjoint, sums), of_times = scan(stretch, first, (times, befores, ys, ct), reverse=True)
+        stretches = (times, befores, ys, ys_before, ct)
+        (adjoint, sums), of_times = scan(stretch, first, stretches, reverse=True)
         found: list[Any] = [None] * len(operands)
         if vectors is not None:
             for n, part in zip(chosen, vectors.leaves(sums), strict=True):
                 found[n] = scale * part
         of_t0 = -sum_of(adjoint * self._f(t0, y0, operands))
         return [scale * of_t0, scale * of_times, scale * adjoint, *found]
+
+    def _checked(self, found: Any, again: Any, before: Any, after: Any) -> Any:
+        """What was found backwards in time, if the solution came to where it had begun."""
+        again, before, after = still(again), still(before), still(after)
+        size = max_of(maximum(abs_of(before), abs_of(after)))
+        allowed = _FAR * size + _LEAST * self._way.least()
+        return require([found], max_of(abs_of(again - before)), allowed, _DEPARTED)[0]
 
     def push(self, tangents: Any, outs: Any, inputs: Any) -> Any:
         ys = outs[0]
@@ -173,7 +206,7 @@ class Flow:
         change = zeros_like(y0) if of_y0 is None else of_y0
         if of_t0 is not None:
             change = change - self._f(t0, y0, operands) * of_t0
-        flow = Flow(forward, self._way.of_more())
+        flow = Flow(forward, self._way.of_more(self._way.failure))
         scale = magnitude([change, *(of_operands[n] for n in moving)])
         given = [*operands, *(of_operands[n] / scale for n in moving)]
         moved = scale * flow(t0, times, concatenate([y0, change / scale]), given)[0][:, size:]
