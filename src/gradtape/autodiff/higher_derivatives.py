@@ -12,7 +12,7 @@ import numpy as np
 from gradtape import tree
 from gradtape.autodiff.arguments import as_primals, function_and_argnums, selected
 from gradtape.autodiff.forward import ones_like
-from gradtape.autodiff.jet import jet
+from gradtape.autodiff.jet import MOST_DERIVATIVES, jet
 from gradtape.autodiff.transforms import vmap
 from gradtape.core.aval import aval_of
 from gradtape.core.portable import Transformed
@@ -40,7 +40,7 @@ def nth_derivative(function: Callable[..., Any], n: int, argnum: int = 0) -> Cal
         A function of the same arguments.
 
     Raises:
-        ArgumentError: `n` is not an integer from 0 on, or there is no such argument.
+        ArgumentError: `n` is not an integer from 0 to 170, or there is no such argument.
         DTypeError: The argument is not floating or complex.
 
     >>> gt.nth_derivative(lambda x: x**5, 3)(1.0)  # 5·4·3·x²
@@ -53,9 +53,10 @@ def nth_derivative(function: Callable[..., Any], n: int, argnum: int = 0) -> Cal
         order = operator.index(n)
     except TypeError:
         order = -1
-    if order < 0:
+    if not 0 <= order <= MOST_DERIVATIVES:
         raise ArgumentError(
-            f"nth_derivative: got n={n!r}, expected the order of the derivative, an integer from 0"
+            f"nth_derivative: got n={n!r}, expected the order of the derivative, an integer from 0 "
+            f"to {MOST_DERIVATIVES}"
         )
     if not isinstance(place, int):
         raise ArgumentError(

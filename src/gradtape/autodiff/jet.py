@@ -27,7 +27,7 @@ from gradtape.core.walk import own
 from gradtape.errors import ArgumentError, ShapeError, a_type
 
 # There are floats for the factorials up to here.
-_MOST = 170
+MOST_DERIVATIVES = 170
 
 
 class JetLevel(SeriesLevel):
@@ -144,8 +144,10 @@ def _check_series(primals: Any, series: Any) -> int:
             "each argument; None stands for one that is zero"
         )
     order = lengths[0] if lengths else 0
-    if not 1 <= order <= _MOST:
-        raise ShapeError(f"jet: got series of {order} derivatives, expected 1 to {_MOST}")
+    if not 1 <= order <= MOST_DERIVATIVES:
+        raise ShapeError(
+            f"jet: got series of {order} derivatives, expected 1 to {MOST_DERIVATIVES}"
+        )
     return order
 
 
