@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.errors import ArgumentError, AxisError, ConversionError, ShapeError
+from gradtape.errors import ArgumentError, AxisError, ConversionError, DTypeError, ShapeError
 
 
 def looped(function, *batches):
@@ -274,3 +274,10 @@ def test_a_closure_over_a_tracked_tensor_gives_tensors(a):
     assert isinstance(out, gt.Tensor)
     gt.sum(out).backward()
     np.testing.assert_allclose(np.asarray(w.grad), a.sum(0))
+
+
+def test_results_that_are_no_arrays_are_named():
+    with pytest.raises(DTypeError, match=r"vmap: the result\['name'\] is a str, expected an array"):
+        gt.vmap(lambda x: {"x": x, "name": "x"})(np.ones(3))
+    with pytest.raises(DTypeError, match=r"vmap: the result is an object, expected an array"):
+        gt.vmap(lambda x: object())(np.ones(3))

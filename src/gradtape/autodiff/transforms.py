@@ -139,6 +139,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         try:
             out = run(function, tree.unflatten(structure, full), kwargs)
             outs, out_structure = tree.flatten(out)
+            _check_arrays(out, outs)
             places = _places(out_axes, out)
             taken = {id(leaf) for leaf in leaves}
             results = [
@@ -150,6 +151,16 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         return tree.unflatten(out_structure, results)
 
     return Transformed(batched, vmap, (function, in_axes, out_axes), {})
+
+
+def _check_arrays(out: Any, leaves: Sequence[Any]) -> None:
+    """Raise for results that cannot be put together along a batch axis."""
+    for n, leaf in enumerate(leaves):
+        if not (isinstance(leaf, Tensor) or is_raw(leaf) or hasattr(leaf, "__array__")):
+            raise DTypeError(
+                f"vmap: {tree.Place('the result', out, n)} is {a_type(leaf)}, expected an array or "
+                "a number, or containers of them"
+            )
 
 
 def _places(out_axes: Any, out: Any) -> list[int]:
