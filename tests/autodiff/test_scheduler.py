@@ -508,3 +508,17 @@ def test_targets_and_sources_that_are_not_on_the_tape() -> None:
     with pytest.raises(DTypeError, match=r"complex128.*holomorphic=True"):
         tape.jacobian(z * z, z)
     assert tape.schedule is None
+
+
+def test_targets_and_sources_that_are_swapped_or_missing() -> None:
+    tape = gt.GradientTape(persistent=True)
+    x = tape.watch(np.ones(3))
+    y = np.sin(x)
+    for ask in (tape.jacobian, tape.gradient):
+        with pytest.raises(TapeError, match=r"computed after the target.*jacobian\(targets, sou"):
+            ask(x, y)
+        with pytest.raises(TapeError, match=r"got no target, expected a tensor"):
+            ask(None, x)
+    # Among several, some may be made after others.
+    found = tape.jacobian([x, y], [x, y])
+    assert not found[0][1].numpy().any()

@@ -298,6 +298,8 @@ class GradientTape:
                     f"jacobian: got {aval_of(tensor)}, expected real targets and sources; use "
                     "gt.jacobian(f, holomorphic=True), or split it into real and imaginary parts"
                 )
+        for _, node in origins:
+            _check_order(node, [end for _, end in ends], "jacobian")
         self._finish()
         blocks, self._schedule = jacobian_blocks(
             self._level(),
@@ -429,10 +431,16 @@ def _tensor(value: Any) -> Tensor:
 
 def _check_order(source: Node, targets: list[Node], asked: str = "gradient") -> None:
     """Raise for a source that was made after every target: most likely they were swapped."""
+    if not targets:
+        raise TapeError(
+            f"{asked}: got no target, expected a tensor or a container of them; did the function "
+            "that computed it return it?"
+        )
     if all(source.sequence > target.sequence for target in targets):
         raise TapeError(
             f"{asked}: the source was computed after the target and cannot influence it; the "
-            "order is gradient(targets, sources) and forward_gradient(source, target)"
+            "order is gradient(targets, sources), jacobian(targets, sources) and "
+            "forward_gradient(source, target)"
         )
 
 
