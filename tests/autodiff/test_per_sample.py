@@ -323,7 +323,7 @@ def test_norms_of_what_is_no_loss() -> None:
     for loss, error, text in (
         (lambda w, x: (w @ x, w @ x), ShapeError, "returned 2 values for one sample"),
         (lambda w, x: None, ShapeError, "returned 0 values"),
-        (lambda w, x: "loss", DTypeError, "the result is a str"),
+        (lambda w, x: "loss", DTypeError, "returned a str, expected a real"),
         (lambda w, x: 1j * (w @ x), DTypeError, r"complex128\[\], expected a real"),
         (lambda w, x: gt.astype(w @ x, int), DTypeError, r"int64\[\], expected a real"),
     ):

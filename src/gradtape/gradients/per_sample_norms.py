@@ -26,7 +26,6 @@ import numpy as np
 from gradtape import tree
 from gradtape.autodiff.arguments import (
     as_primals,
-    check_results,
     deliver,
     function_and_argnums,
     has_tensors,
@@ -35,12 +34,14 @@ from gradtape.autodiff.arguments import (
 from gradtape.autodiff.per_sample import of_one_sample, sample_axes
 from gradtape.autodiff.reverse import grad
 from gradtape.autodiff.transforms import vmap
+from gradtape.backends import is_raw
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import is_differentiable
 from gradtape.core.op import op_of
 from gradtape.core.portable import Transformed
 from gradtape.core.state import adopted, current, values_read
-from gradtape.errors import ConversionError, DTypeError, ShapeError, UnsupportedError
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ConversionError, DTypeError, ShapeError, UnsupportedError, a_type
 from gradtape.gradients.parameter_uses import Use, dependent_values, tapped, uses_of
 from gradtape.graph.capture import DrawCapture
 from gradtape.graph.ir import Graph, Literal, Value
@@ -128,11 +129,11 @@ def _of_one_number(loss: Callable[..., Any]) -> Callable[..., Any]:
                 f"{_NAME}: the loss returned {len(leaves)} values for one sample, expected one "
                 "number"
             )
-        check_results(_NAME, out, leaves)
-        if not is_differentiable(leaves[0]) or aval_of(leaves[0]).dtype.kind == "c":
-            raise DTypeError(
-                f"{_NAME}: the loss returned {aval_of(leaves[0])}, expected a real floating number"
-            )
+        (leaf,) = leaves
+        known = isinstance(leaf, Tensor) or is_raw(leaf)
+        if not known or not is_differentiable(leaf) or aval_of(leaf).dtype.kind == "c":
+            got = aval_of(leaf) if known else a_type(leaf)
+            raise DTypeError(f"{_NAME}: the loss returned {got}, expected a real floating number")
         return out
 
     return checked
