@@ -11,23 +11,33 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import tree
+from gradtape.autodiff.forward import ones_like
 from gradtape.core.aval import Aval
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ArgumentError, LinAlgError, ShapeError
 from gradtape.graph.loops import while_loop
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.cast import astype
-from gradtape.ops.select import where
+from gradtape.ops.reduce import max as max_of
+from gradtape.ops.select import maximum, where
 from gradtape.ops.shape import reshape
 from gradtape.solvers.implicit import ImplicitFunction
 from gradtape.solvers.integrate.error_norm import still
 from gradtape.solvers.integrate.integrator import Integrator
-from gradtape.solvers.integrate.steps import State
-from gradtape.solvers.linear import linear_solver
+from gradtape.solvers.integrate.steps import Piece, State
 from gradtape.solvers.problem import Problem, Unknowns
+from gradtape.solvers.require import Failure, require
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _MOST_STEPS = 200
+# Relative to that of a straight line; at a zero of higher order it is a rounding error.
+_LEAST_SLOPE = 1e-8
+_TOUCHES = Failure(
+    LinAlgError,
+    "solve_ivp: got an event whose slope along the solution is 0 where it happens, expected the "
+    "solution to cross it; the derivative of its time does not exist there",
+)
 
 
 class Event:
@@ -85,44 +95,52 @@ class Event:
             state: The state after it.
             happened: Whether it did; without, it is known to have. If not, any time is returned.
         """
-        linear = linear_solver("solve_ivp", "the slope of an event along the solution", "dense")
-        leaves = [*state[:7], *state.rows]
-        rows = len(state.rows)
+        piece = integrator.piece(state)
+        leaves, structure = tree.flatten(piece)
+        count = len(leaves)
         real = np.bool_(True) if happened is None else happened
 
         def value(t: Any, inputs: Sequence[Any]) -> Any:
-            own = state._replace(
-                **dict(zip(State._fields[:7], inputs[:7], strict=True)),
-                rows=tuple(inputs[7 : 7 + rows]),
-            )
-            is_real, operands = inputs[7 + rows], inputs[8 + rows :]
-            g = self(t, integrator.value(own, t), operands)
-            return where(is_real, g, t - integrator.interval.at(own.t))
+            own: Piece = tree.unflatten(structure, list(inputs[:count]))
+            is_real, operands = inputs[count], inputs[count + 1 :]
+            g = self(t, integrator.within(own, t), operands)
+            return where(is_real, g, t - (own.start + own.ends.h))
 
         def solver(low: Any, high: Any, *inputs: Any) -> tuple[Any, ...]:
-            return (_bracketed(lambda t: value(t, inputs), low, high),)
+            return _bracketed(lambda t: value(t, inputs), low, high)
 
-        def residual(x: Sequence[Any], _constants: Any, inputs: Sequence[Any]) -> Any:
-            return value(x[0], inputs[2:])
+        # With this unit the slope is 1 if the event is a straight line.
+        def residual(x: Sequence[Any], constants: Any, inputs: Sequence[Any]) -> Any:
+            return value(x[0], inputs[2:]) * constants[0]
 
-        function = ImplicitFunction(
-            "solve_ivp", residual, [Aval((), np.dtype(np.float64))], (), linear
-        )
+        number = Aval((), np.dtype(np.float64))
+        function = ImplicitFunction("solve_ivp", residual, [number], [number], _by_slope)
         inputs = [still(state.t_old), still(state.t), *leaves, real, *self.problem.operands]
         return function(solver, inputs, guesses=2)[0]
 
 
-def _bracketed(f: Callable[[Any], Any], low: Any, high: Any) -> Any:
+def _by_slope(matvec: Callable[[Any], Any], b: Any) -> Any:
+    """The solution of an equation with one unknown, which is a time."""
+    slope = matvec(ones_like(b))
+    flat = abs_of(slope) < _LEAST_SLOPE
+    x = b / where(flat, 1.0, slope)
+    return require([x], max_of(where(flat, 1.0, 0.0)), 0.5, _TOUCHES)[0]
+
+
+def _bracketed(f: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any]:
     """A zero of a function between two points at which its signs differ.
 
     The secant through the ends, with the value at an end that stays twice halved (the Illinois
     method); every third step halves the interval.
+
+    Returns:
+        The zero, and the length of the interval over the larger of the values at its ends.
     """
+    near = _EPSILON * maximum(abs_of(low), abs_of(high))
 
     def going(state: Any) -> Any:
         a, b, fa, fb, count = state
-        wide = abs_of(b - a) > 4 * _EPSILON * (1 + abs_of(b))
-        return wide & (fa != 0) & (fb != 0) & (count < _MOST_STEPS)
+        return (abs_of(b - a) > 4 * near) & (fa != 0) & (fb != 0) & (count < _MOST_STEPS)
 
     def narrow(state: Any) -> Any:
         a, b, fa, fb, count = state
@@ -137,5 +155,7 @@ def _bracketed(f: Callable[[Any], Any], low: Any, high: Any) -> Any:
         return (where(crossed, b, a), c, where(crossed, fb, 0.5 * fa), fc, count + 1)
 
     start = (low, high, f(low), f(high), np.int64(0))
+    size = maximum(abs_of(start[2]), abs_of(start[3]))
+    unit = (high - low) / where(size == 0, 1.0, size)
     a, b, fa, fb, _ = while_loop(going, narrow, start)
-    return where(abs_of(fb) <= abs_of(fa), b, where(fa == 0, a, b))
+    return where(abs_of(fb) <= abs_of(fa), b, where(fa == 0, a, b)), unit

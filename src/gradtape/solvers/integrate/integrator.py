@@ -18,7 +18,7 @@ from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.select import maximum, minimum, where
 from gradtape.solvers.integrate.error_norm import Tolerances, rms, still
-from gradtape.solvers.integrate.steps import Ends, Method, RightHandSide, State
+from gradtape.solvers.integrate.steps import Ends, Method, Piece, RightHandSide, State
 
 # A step is at most so many times longer, and at least so many times shorter, than the last.
 _LONGER, _SHORTER = 10.0, 0.2
@@ -187,12 +187,19 @@ class Integrator:
 
     def value(self, state: State, t: Any) -> Any:
         """The solution at a time in the last step; t may have derivatives."""
-        interval = self.interval
-        h = state.t - state.t_old
-        none = h == 0
-        span = where(none, 1.0, interval.span(h))
-        since = t - interval.at(state.t_old)
-        ends = Ends(interval.span(h), state.y_old, state.f_old, state.y, state.f)
-        inside = self._method.between(where(none, 0.0, since / span), ends, state.rows)
+        return self.within(self.piece(state), t)
+
+    def piece(self, state: State) -> Piece:
+        """The solution in the last step, as numbers that all of its derivatives go through."""
+        h = self.interval.span(state.t - state.t_old)
+        ends = Ends(h, state.y_old, state.f_old, state.y, state.f)
+        return Piece(self.interval.at(state.t_old), ends, state.rows)
+
+    def within(self, piece: Piece, t: Any) -> Any:
+        """The solution at a time in a step; t may have derivatives."""
+        ends, since = piece.ends, t - piece.start
+        none = still(ends.h) == 0
+        part = where(none, 0.0, since / where(none, 1.0, ends.h))
+        inside = self._method.between(part, ends, piece.rows)
         # Before the first step, and along an interval of length 0, a line has the derivatives.
-        return where(none, state.y_old + state.f_old * since, inside)
+        return where(none, ends.y_old + ends.f_old * since, inside)

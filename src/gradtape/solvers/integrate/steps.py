@@ -50,6 +50,20 @@ class Ends(NamedTuple):
     f: Any
 
 
+class Piece(NamedTuple):
+    """The solution in a step.
+
+    Attributes:
+        start: When it begins.
+        ends: What is known at its ends.
+        rows: What the method needs to know besides.
+    """
+
+    start: Any
+    ends: Ends
+    rows: tuple[Any, ...]
+
+
 class State(NamedTuple):
     """Where an integration is.
 
