@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -247,6 +247,16 @@ _solve = general(
 def solve_stack(a: Any, b: Any, assume: str = "gen") -> Any:
     """The solutions of equations whose right hand sides are matrices of columns."""
     return _solve(a, b, assume=assume)[0]
+
+
+def factored(a: Any) -> Callable[[Any], Any]:
+    """A function that solves `a @ x = b` for one vector after the other, and factors `a` once."""
+    _, factors, pivots = _solve(a, np.zeros((a.shape[-1], 1)), assume="gen")
+
+    def solution(b: Any) -> Any:
+        return again(factors, pivots, a, b[..., None], assume="gen", back=False)[..., 0]
+
+    return solution
 
 
 _STRUCTURES = {

@@ -17,8 +17,7 @@ from gradtape.core.aval import Aval
 from gradtape.graph.loops import while_loop
 from gradtape.ops.creation import eye
 from gradtape.ops.join import concatenate, stack
-from gradtape.ops.linalg.factored import lu_solve
-from gradtape.ops.linalg.lu import lu_factor
+from gradtape.ops.linalg.solve import factored
 from gradtape.ops.matmul import matmul
 from gradtape.ops.select import where
 from gradtape.solvers.implicit import ImplicitFunction
@@ -193,20 +192,20 @@ class _Matrices:
 
     def __init__(self, h: Any, jacobian: Any, size: int) -> None:
         unit = eye(size)
-        self._one = lu_factor(_GAMMA / h * unit - jacobian)
+        self._one = factored(_GAMMA / h * unit - jacobian)
         own, other = _ALPHA / h * unit - jacobian, _BETA / h * unit
-        self._two = lu_factor(
+        self._two = factored(
             concatenate([concatenate([own, other], 1), concatenate([-other, own], 1)], 0)
         )
         self._size = size
 
     def first(self, b: Any) -> Any:
         """The solution with the first block, γ/h − J."""
-        return lu_solve(self._one, b)
+        return self._one(b)
 
     def solution(self, b: Any) -> Any:
         """The solution with all of the matrix, for right-hand sides (3, n)."""
-        pair = lu_solve(self._two, concatenate([b[1], b[2]]))
+        pair = self._two(concatenate([b[1], b[2]]))
         return stack([self.first(b[0]), pair[: self._size], pair[self._size :]])
 
 
