@@ -202,6 +202,9 @@ class _InitialValueProblem:
         if is_stiff or is_adjoint:
             problems.append(self._problem)
             f = self._of_operands
+            if asked.save != "all":
+                # The steps are traced, where what the equation uses from outside is not found.
+                self._problem.trace(strict=False)
         else:
             # What it uses from outside is recorded with the steps.
             f = self._as_it_is
