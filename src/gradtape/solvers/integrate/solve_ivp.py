@@ -106,7 +106,8 @@ def solve_ivp(
     Raises:
         ArgumentError: An option is out of its range; times are out of order or outside of `t_span`.
         ConvergenceError: With tensors: no step is short enough (without, `success` is False, as in
-            SciPy); or compiled, no event happened.
+            SciPy); or compiled, no event happened. In a gradient by "adjoint": the solution cannot
+            be followed backwards, as is common for stiff equations.
         DTypeError: `fun` returns complex numbers for a real `y0`.
         LinAlgError: In a derivative: the solution only touches the zero of an event.
         ShapeError: `fun` returns something of another shape than y.
