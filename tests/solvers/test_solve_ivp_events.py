@@ -242,6 +242,17 @@ def test_what_compiled_functions_return_after_an_event_and_of_other_events() -> 
     np.testing.assert_array_equal(np.isnan(y), [[False, False, True]] * 2)
 
 
+def test_a_time_at_which_an_event_happens_is_still_reached() -> None:
+    stop = with_attributes(lambda t, y: t - 1.0, terminal=True)
+
+    def ys(y0: Any) -> Any:
+        return solve_ivp(oscillator, (0.0, 2.0), y0, t_eval=[0.5, 1.0], events=stop).y
+
+    expected = scipy.integrate.solve_ivp(oscillator, (0, 2), START, t_eval=[0.5, 1.0], events=stop)
+    for way in (lambda y0: ys(gt.tensor(y0)), gt.jit(ys)):
+        np.testing.assert_allclose(way(START), expected.y, rtol=1e-12)
+
+
 def test_the_first_of_two_events_in_one_step() -> None:
     def times(y0: Any) -> Any:
         events = [landed(height, terminal=True) for height in (1.0, 1.001, 0.999)]

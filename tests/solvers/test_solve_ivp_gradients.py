@@ -211,6 +211,33 @@ def test_the_grid_is_stretched_with_the_interval(method: str) -> None:
         np.testing.assert_allclose(found[..., k], differences, atol=1e-8)
 
 
+def by_tableau(method: str, y: Any, p: Any, grid: Any) -> Any:
+    """The end of a solution by the steps of an explicit method along a grid, written out."""
+    solver = getattr(scipy.integrate, method)
+    for t, h in zip(grid[:-1], np.diff(grid), strict=True):
+        ks: list[Any] = []
+        for c, row in zip(solver.C, solver.A, strict=True):
+            ahead = sum((a * k for a, k in zip(row, ks, strict=False)), np.zeros(3))
+            ks.append(forced(t + c * h, y + h * ahead, p))
+        y = y + h * sum(b * k for b, k in zip(solver.B, ks, strict=True))
+    return y
+
+
+@pytest.mark.parametrize("method", METHODS[:3])
+def test_lengths_of_steps_are_constants_of_the_derivatives(method: str) -> None:
+    def end(y0: Any, p: Any) -> Any:
+        return solve_ivp(forced, (0.0, 3.0), y0, method, args=(p,)).y[:, -1]
+
+    y0, p = 2 * POINT[0], POINT[1]
+    grid = solve_ivp(forced, (0.0, 3.0), gt.tensor(y0), method, args=(p,)).t
+    assert np.ptp(np.diff(grid)) > 0.1
+    np.testing.assert_allclose(end(gt.tensor(y0), p), by_tableau(method, y0, p, grid), rtol=1e-11)
+    expected = gt.jacrev(lambda *x: by_tableau(method, *x, grid), (0, 1))(y0, p)
+    for mode in (gt.jacrev, gt.jacfwd):
+        for one, other in zip(mode(end, (0, 1))(y0, p), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-11)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_forward_and_reverse_mode_are_transposes(method: str, rng: np.random.Generator) -> None:
     def function(y0: Any, p: Any, ends: Any, times: Any) -> Any:
