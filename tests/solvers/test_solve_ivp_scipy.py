@@ -306,12 +306,12 @@ def test_radau_with_a_jacobian(jac: str) -> None:
     def end(rate: Any) -> Any:
         found = solve_ivp(
             lambda t, y, rate: rate * (matrix @ y), (0.0, 1.0), START, "Radau", args=(rate,),
-            t_eval=[1.0], jac=given, rtol=1e-7, atol=1e-10,
+            t_eval=[1.0], jac=given, rtol=1e-5, atol=1e-8,
         )  # fmt: skip
         return found.y[:, 0]
 
     expected = scipy.linalg.expm(matrix) @ START
     value, slope = gt.jvp(end, (1.0,), (1.0,))
-    np.testing.assert_allclose(value, expected, rtol=1e-6)
-    np.testing.assert_allclose(slope, matrix @ expected, rtol=1e-5)
+    np.testing.assert_allclose(value, expected, rtol=1e-4)
+    np.testing.assert_allclose(slope, matrix @ expected, rtol=1e-3)
     assert bool(asked) == (jac in ("function", "lists"))
