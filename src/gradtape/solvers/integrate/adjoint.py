@@ -47,8 +47,9 @@ _DEPARTED = Failure(
     "solve_ivp: the solution that gradient='adjoint' computes again, backwards in time, is not "
     f"finite; {_ADVICE}",
 )
-# How far it may depart, relative to the largest component; and in units of `atol`.
-_FAR, _LEAST = 0.1, 1e3
+# How many tolerances it may depart by, and how far at most relative to the largest component. Where
+# nothing grows backwards in time, it departs by up to ten.
+_TOLERANCES, _FAR = 100.0, 0.1
 
 # dy/dt as a function of t, y and operands.
 OfOperands = Callable[[Any, Any, Sequence[Any]], Any]
@@ -183,7 +184,8 @@ class Flow:
         """What was found backwards in time, if the solution came to where it had begun."""
         again, before, after = still(again), still(before), still(after)
         size = max_of(maximum(abs_of(before), abs_of(after)))
-        allowed = _FAR * size + _LEAST * self._way.least()
+        part = min(_TOLERANCES * self._way.tolerances.rtol, _FAR)
+        allowed = part * size + _TOLERANCES * self._way.least()
         return require([found], max_of(abs_of(again - before)), allowed, _DEPARTED)[0]
 
     def push(self, tangents: Any, outs: Any, inputs: Any) -> Any:
