@@ -40,7 +40,7 @@ _TOUCHES = Failure(
 )
 
 
-class Event:
+class EventFunction:
     """A function whose zeros are events, with the attributes that SciPy reads.
 
     Args:

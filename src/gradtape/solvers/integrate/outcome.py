@@ -13,7 +13,7 @@ from gradtape.graph.known_values import innermost_value, is_unknown
 from gradtape.graph.while_op import Save
 from gradtape.ops.join import stack
 from gradtape.ops.shape import transpose
-from gradtape.solvers.integrate.events import Event
+from gradtape.solvers.integrate.events import EventFunction
 from gradtape.solvers.integrate.integrator import Interval
 from gradtape.solvers.require import Failure
 
@@ -48,7 +48,7 @@ class Asked(NamedTuple):
     y0: Any
     t_eval: Any
     dense_output: bool
-    events: list[Event]
+    events: list[EventFunction]
     save: Save
 
 

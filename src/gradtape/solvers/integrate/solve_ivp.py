@@ -32,7 +32,7 @@ from gradtape.solvers.integrate.arguments import (
 )
 from gradtape.solvers.integrate.by_scipy import by_scipy
 from gradtape.solvers.integrate.error_norm import still
-from gradtape.solvers.integrate.events import Event
+from gradtape.solvers.integrate.events import EventFunction
 from gradtape.solvers.integrate.explicit import ExplicitMethod
 from gradtape.solvers.integrate.fixed_size import of_fixed_size
 from gradtape.solvers.integrate.integrator import Interval
@@ -195,7 +195,7 @@ class _InitialValueProblem:
 
     def solution(self, events: Sequence[Callable[..., Any]], way: Way, is_adjoint: bool) -> Any:
         """What `solve_ivp` returns."""
-        watched = [Event(event, self._unknowns, self._arguments) for event in events]
+        watched = [EventFunction(event, self._unknowns, self._arguments) for event in events]
         asked = self._asked._replace(events=watched)
         problems = [event.problem for event in watched]
         is_stiff = self._method == "Radau"
