@@ -1,5 +1,6 @@
 """Everything public says what it does, shows it, and names the options it takes."""
 
+import enum
 import importlib
 import inspect
 import re
@@ -25,8 +26,6 @@ NO_EXAMPLE = {
     "gradtape.linalg.LinAlgError": "such a subclass",
 }
 NO_OPTIONS = {
-    "gradtape.CheckpointStrategy": "an enumeration: its members are explained",
-    "gradtape.SchedulingStrategy": "the same",
     "gradtape.custom_jvp": "a decorator: its only argument is the function below it",
     "gradtape.custom_vjp": "the same",
 }
@@ -85,8 +84,9 @@ def explained(docstring: str) -> set[str]:
 def unexplained(name: str) -> set[str]:
     """The options of something public that its docstring does not explain."""
     value = PUBLIC[name]
-    if inspect.isclass(value) and issubclass(value, BaseException | tuple):
-        return set()  # errors take a message; a named tuple is made by us, not by users
+    if inspect.isclass(value) and issubclass(value, BaseException | tuple | enum.Enum):
+        # Errors take a message; a named tuple is made by us, not by users; members have names.
+        return set()
     if type(value).__module__.startswith("gradtape"):
         return set()  # an object, as a distribution is: what it is called with is its parameters
     return options(value) - explained(inspect.getdoc(value) or "")
