@@ -263,7 +263,7 @@ def test_the_accuracy_of_gradients_does_not_depend_on_units(size: float) -> None
     st.lists(st.floats(-2, 2), min_size=1, max_size=4),
     st.floats(-2, 2), st.floats(-2, 2), st.sampled_from(["sin", "tanh", "exp"]),
 )  # fmt: skip
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_eager_compiled_and_batched_agree(p: list[float], a: float, b: float, name: str) -> None:
     def f(x: Any, p: Any) -> Any:
         total = 0.0
