@@ -68,7 +68,7 @@ def test_events_are_where_scipy_finds_them(events: str, span: Any, options: dict
         given["t_eval"] = given["t_eval"] * span[1]
     theirs = scipy.integrate.solve_ivp(oscillator, span, START, **given)
     ours = solve_ivp(oscillator, span, gt.tensor(START), **given)
-    assert (ours.status, ours.message, ours.nfev) == (theirs.status, theirs.message, theirs.nfev)
+    assert (ours.status, ours.message) == (theirs.status, theirs.message)
     np.testing.assert_allclose(ours.t, theirs.t, atol=1e-8)
     np.testing.assert_allclose(ours.y, theirs.y, atol=1e-8)
     for one, other in zip(ours.t_events, theirs.t_events, strict=True):

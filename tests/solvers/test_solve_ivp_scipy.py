@@ -167,9 +167,9 @@ def test_explicit_methods_take_scipys_steps(method: str, span: Any, options: str
     # Rounding errors of the error estimate grow with the steps.
     np.testing.assert_allclose(ours.t, theirs.t, atol=2e-7)
     np.testing.assert_allclose(ours.y, theirs.y, rtol=0, atol=2e-7)
-    # DOP853 computes what it needs between the ends of a step along with every step.
-    if method != "DOP853":
-        assert ours.nfev == theirs.nfev
+    # One call in each step, and three at first, tell how fast errors change. DOP853 also computes
+    # what it needs between the ends of a step along with every step.
+    assert theirs.nfev + 3 < ours.nfev <= 1.5 * theirs.nfev + 3
     for key in ("nfev", "njev", "nlu", "status", "message", "success"):
         assert type(ours[key]) is type(theirs[key])
         assert key == "nfev" or ours[key] == theirs[key]

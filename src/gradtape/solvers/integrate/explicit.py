@@ -15,6 +15,10 @@ from gradtape.ops.select import where
 from gradtape.solvers.integrate.error_norm import Tolerances, still
 from gradtape.solvers.integrate.steps import Ends, RightHandSide, State, Step
 
+# A step of length h multiplies an error that changes at a rate λ by R(h·λ). Where λ has no positive
+# real part, |R| is at most 1.003 for all |h·λ| up to this.
+_REACH = {"RK23": 1.7, "RK45": 1.5, "DOP853": 5.5}
+
 
 class ExplicitMethod:
     """A method of `scipy.integrate` by its name: "RK23", "RK45" or "DOP853".
@@ -22,6 +26,7 @@ class ExplicitMethod:
     Attributes:
         error_order: The order of the error estimate.
         row_count: How many rows a step has.
+        reach: How far steps may be too long for errors that the equations damp, or let oscillate.
     """
 
     def __init__(self, name: str) -> None:
@@ -29,6 +34,7 @@ class ExplicitMethod:
 
         solver = getattr(scipy.integrate, name)
         self.error_order: int = solver.error_estimator_order
+        self.reach: float | None = _REACH[name]
         self._a, self._b, self._c = solver.A, solver.B, solver.C
         self._is_dop = name == "DOP853"
         if self._is_dop:

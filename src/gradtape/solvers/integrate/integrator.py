@@ -2,6 +2,11 @@
 
 The grid of steps is a constant of the derivatives. It is stretched if the ends of the interval
 move: step n is at the same fraction of the interval.
+
+The estimate of errors does not see that steps are too long for a component at rest: it is
+multiplied by |R(h·λ)| > 1 at each step, and stays 0. Its derivatives are multiplied likewise, and
+are not 0. So explicit methods also keep steps so short that no error grows which the equations
+damp. How fast errors change is estimated by the power method, with one call of f for each step.
 """
 
 from __future__ import annotations
@@ -15,13 +20,18 @@ from gradtape.core.tensor import Tensor
 from gradtape.graph.loops import scan, while_loop
 from gradtape.graph.while_op import Save
 from gradtape.ops.arithmetic import abs as abs_of
+from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isfinite
+from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import maximum, minimum, where
 from gradtape.solvers.integrate.error_norm import Tolerances, rms, still
-from gradtape.solvers.integrate.steps import Ends, Method, Piece, RightHandSide, State
+from gradtape.solvers.integrate.steps import Ends, Method, Mode, Piece, RightHandSide, State, Step
 
 # A step is at most so many times longer, and at least so many times shorter, than the last.
 _LONGER, _SHORTER = 10.0, 0.2
+# Calls for a first estimate of how fast errors change; and the most steps that are taken because of
+# it. More of them mean that the equations are too stiff for the method.
+_FIRST_ESTIMATES, _MOST_STEPS = 3, 1e5
 
 
 class Interval:
@@ -103,9 +113,21 @@ class Integrator:
             h, calls = self._estimated(still(y), still(f)), 2
         else:
             h = np.float64(self._first_step)
+        mode = None
+        if self._method.reach is not None:
+            mode = Mode(_any_direction(y), np.float64(0.0), np.float64(0.0))
+            for _ in range(_FIRST_ESTIMATES):
+                mode = self._fastest(t, still(y), still(f), mode)
+            calls += _FIRST_ESTIMATES
+            if self._first_step is None:
+                h = minimum(h, self._longest(mode))
         rows = tuple(zeros_like(y) for _ in range(self._method.row_count))
         never = np.bool_(False)
-        return State(t, y, f, h, t, y, f, rows, never, never, np.int64(calls), np.int64(0))
+        return State(
+            t, y, f, h, t, y, f, rows, never, never, np.int64(calls), np.int64(0), mode
+        )  # fmt: skip
+
+    # ---- lengths of steps -------------------------------------------------------------------
 
     def _estimated(self, y: Any, f: Any) -> Any:
         """The length of a first step: Hairer, Nørsett and Wanner, Solving ODEs I, II.4."""
@@ -127,6 +149,25 @@ class Integrator:
         h = minimum(minimum(100 * h, longer), minimum(interval.length(), self._max_step))
         return where(isfinite(h), h, interval.length())
 
+    def _fastest(self, t: Any, y: Any, f: Any, mode: Mode) -> Mode:
+        """A better direction in which errors change fastest: v ← ∂f/∂y·v, by a difference."""
+        scale = self._tolerances.scale(y)
+        # As large as the errors that are allowed
+        size = rms(where(scale == 0, 0.0, mode.direction / where(scale == 0, 1.0, scale)))
+        size = where(size == 0, 1.0, size)
+        with np.errstate(all="ignore"):
+            ahead = still(self._f(t, y + mode.direction / size))
+            change = (ahead - f) * size
+            rate = rms(change)
+        known = isfinite(rate) & (rate > 0)
+        direction = where(known, change / where(known, rate, 1.0), mode.direction)
+        return Mode(direction, where(known, rate, 0.0), mode.rate)
+
+    def _longest(self, mode: Mode) -> Any:
+        """The longest stable step: two changes in turn tell |λ| of pairs of complex λ, too."""
+        rate = sqrt(mode.rate * mode.before)
+        return where(rate > 0, self._method.reach / where(rate > 0, rate, 1.0), np.inf)
+
     def attempt(self, state: State) -> State:
         """Try one step: the next state, or the same with a shorter step to try."""
         t, interval = state.t, self.interval
@@ -136,6 +177,38 @@ class Integrator:
         h = t_new - t
         step = self._method.step(self._f, interval.at(t), interval.span(h), state, self._tolerances)
         good = step.error < 1
+        next_h = abs_of(h) * self._factor(step, good, state.rejected)
+        failed = ~good & (next_h < least)
+
+        def kept(new: Any, old: Any) -> Any:
+            return where(good, new, old)
+
+        y, f, mode, calls = kept(step.y, state.y), kept(step.f, state.f), state.mode, step.calls
+        if mode is not None:
+            mode = self._fastest(kept(t_new, t), still(y), still(f), mode)
+            # If f jumps there, the estimate is too large for once.
+            most = maximum(self._longest(mode), _SHORTER * abs_of(h))
+            ahead = abs_of(interval.end - t_new)
+            failed = failed | (good & (next_h > most) & (ahead > _MOST_STEPS * most))
+            next_h, calls = minimum(next_h, most), calls + 1
+        return State(
+            kept(t_new, t),
+            y,
+            f,
+            next_h,
+            kept(t, state.t_old),
+            kept(state.y, state.y_old),
+            kept(state.f, state.f_old),
+            tuple(map(kept, step.rows, state.rows)),
+            ~good,
+            failed,
+            state.calls + calls,
+            state.tries + 1,
+            mode,
+        )
+
+    def _factor(self, step: Step, good: Any, rejected: Any) -> Any:
+        """By how much the next step is longer or shorter."""
         # The error grows with the length of a step to the power of its order and one.
         known = isfinite(step.error) & (step.error > 0)
         factor = step.safety * where(known, step.error, 1.0) ** (
@@ -143,27 +216,9 @@ class Integrator:
         )
         longer = where(step.error == 0, _LONGER, minimum(factor, _LONGER))
         # After a step was too long, the next one is not made longer again.
-        longer = where(state.rejected, minimum(longer, 1.0), longer)
+        longer = where(rejected, minimum(longer, 1.0), longer)
         shorter = where(known, maximum(factor, _SHORTER), _SHORTER)
-        next_h = abs_of(h) * where(good, longer, shorter)
-
-        def kept(new: Any, old: Any) -> Any:
-            return where(good, new, old)
-
-        return State(
-            kept(t_new, t),
-            kept(step.y, state.y),
-            kept(step.f, state.f),
-            next_h,
-            kept(t, state.t_old),
-            kept(state.y, state.y_old),
-            kept(state.f, state.f_old),
-            tuple(map(kept, step.rows, state.rows)),
-            ~good,
-            ~good & (next_h < least),
-            state.calls + step.calls,
-            state.tries + 1,
-        )
+        return where(good, longer, shorter)
 
     def advance(self, state: State, target: Any, save: Save = "all") -> State:
         """Take steps until a time is reached, or no step is short enough."""
@@ -203,3 +258,10 @@ class Integrator:
         inside = self._method.between(part, ends, piece.rows)
         # Before the first step, and along an interval of length 0, a line has the derivatives.
         return where(none, ends.y_old + ends.f_old * since, inside)
+
+
+def _any_direction(y: Any) -> Any:
+    """A vector with a part in all directions; neighbours have different signs, as in fast modes."""
+    size = y.shape[0]
+    vector = np.random.default_rng(0).uniform(0.5, 1.5, size) * (-1.0) ** np.arange(size)
+    return astype(vector / np.sqrt(np.mean(vector**2)), y.dtype)

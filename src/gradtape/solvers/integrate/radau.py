@@ -66,6 +66,7 @@ class Radau:
 
     error_order = 3
     row_count = 3
+    reach: float | None = None
 
     def __init__(
         self,

@@ -64,6 +64,20 @@ class Piece(NamedTuple):
     rows: tuple[Any, ...]
 
 
+class Mode(NamedTuple):
+    """An estimate of the direction in which errors change fastest.
+
+    Attributes:
+        direction: The direction.
+        rate: How fast they changed along the direction before; 0 if that is not known.
+        before: How fast along the one before that.
+    """
+
+    direction: Any
+    rate: Any
+    before: Any
+
+
 class State(NamedTuple):
     """Where an integration is.
 
@@ -80,6 +94,7 @@ class State(NamedTuple):
         failed: Whether no step is short enough.
         calls: How often the right-hand side has been called.
         tries: How many steps have been tried.
+        mode: The direction in which errors change fastest; None if the method does not need it.
     """
 
     t: Any
@@ -94,6 +109,7 @@ class State(NamedTuple):
     failed: Any
     calls: Any
     tries: Any
+    mode: Mode | None
 
 
 class Method(Protocol):
@@ -102,10 +118,13 @@ class Method(Protocol):
     Attributes:
         error_order: The order of the error estimate.
         row_count: How many rows a step has.
+        reach: The longest step with which no error grows that the equations damp, in units of the
+            fastest change of an error; None if there is none.
     """
 
     error_order: int
     row_count: int
+    reach: float | None
 
     def step(self, f: RightHandSide, t: Any, h: Any, state: State, tolerances: Tolerances) -> Step:
         """Try a step of length h from t."""
