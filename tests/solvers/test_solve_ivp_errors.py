@@ -224,3 +224,9 @@ def test_errors_of_the_right_hand_side_are_the_users() -> None:
                 solve_ivp(broken, (0, 1), y0, method)
         with pytest.raises(KeyError, match="mine"):
             gt.jit(lambda y0: solve_ivp(broken, (0, 1), y0, method, t_eval=[1.0]).y)(START)  # noqa: B023
+
+
+@pytest.mark.parametrize(("out", "said"), [(None, "got None"), (np.array([None]), "got object")])
+def test_a_right_hand_side_that_returns_no_numbers(out: Any, said: str) -> None:
+    with pytest.raises(DTypeError, match=f"solve_ivp: {said} from the right-hand side"):
+        solve_ivp(lambda t, y: out, (0, 1), gt.tensor([1.0]))

@@ -269,3 +269,26 @@ def test_random_equations_in_every_way(method: str) -> None:
                 np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8, err_msg=way)
 
     check()
+
+
+def test_buffers_like_y_take_tensors_of_parameters() -> None:
+    def end(k: Any) -> Any:
+        def f(t: Any, y: Any) -> Any:
+            out = np.zeros_like(y)
+            out[0] = -k * y[0]
+            return out
+
+        return solve_ivp(f, (0.0, 1.0), [1.0, 1.0], t_eval=[1.0], rtol=1e-8).y[0, 0]
+
+    for way in (gt.grad(end), gt.jit(gt.grad(end))):
+        np.testing.assert_allclose(way(2.0), -np.exp(-2.0), rtol=1e-5)
+
+
+def test_the_integral_of_a_solution() -> None:
+    def area(k: Any) -> Any:
+        options = {"dense_output": True, "rtol": 1e-6, "atol": 1e-8}
+        sol = solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [1.0], **options).sol
+        return gt.scipy.integrate.quad(lambda t: sol(t)[0], 0.0, 1.0)[0]
+
+    exact = gt.grad(lambda k: (1 - np.exp(-k)) / k)(2.0)
+    np.testing.assert_allclose(gt.grad(area)(2.0), exact, rtol=1e-5)

@@ -153,7 +153,11 @@ def of_point(fun: Callable[..., Any], vectorized: bool) -> Callable[..., Any]:
 
 def like_y(out: Any, y0: Any) -> Any:
     """What the right-hand side returned, as an array like y0."""
+    if out is None:
+        raise DTypeError(f"{_NAME}: got None from the right-hand side, expected dy/dt; return it")
     out, aval = as_array(_stacked(out)), aval_of(y0)
+    if np.dtype(out.dtype).kind not in "biufcV":
+        raise DTypeError(f"{_NAME}: got {out.dtype} from the right-hand side, expected numbers")
     if out.shape != aval.shape:
         if not (out.shape == () and aval.shape == (1,)):
             raise ShapeError(

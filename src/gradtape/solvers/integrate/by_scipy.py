@@ -7,12 +7,13 @@ from typing import Any
 
 from gradtape import tree
 from gradtape.core.tensor import Tensor
+from gradtape.errors import ConversionError
 
 Function = Callable[..., Any]
 
 
-class _TensorReturnedError(Exception):
-    """A function returned a tensor, which SciPy does not take."""
+class _TensorMetError(Exception):
+    """A function met a tensor, which SciPy does not take."""
 
 
 def by_scipy(solve: Callable[[Callable[[Any], Any]], Any], given: Any) -> Any | None:
@@ -27,20 +28,27 @@ def by_scipy(solve: Callable[[Callable[[Any], Any]], Any], given: Any) -> Any | 
         return None
     try:
         return solve(_of_arrays)
-    except _TensorReturnedError:
+    except _TensorMetError:
         return None
 
 
 def _of_arrays(function: Any) -> Any:
-    """The function, which raises if it returns a tensor; what cannot be called as it is."""
+    """The function, which raises if it meets a tensor; what cannot be called as it is."""
     if not callable(function):
         return function
 
     def of_arrays(*args: Any) -> Any:
-        out = function(*args)
+        try:
+            out = function(*args)
+        except Exception as error:
+            # As `buffer[i] = tensor` does, where the buffer is like an argument; NumPy wraps it.
+            met = (error, error.__cause__, error.__context__)
+            if any(isinstance(one, ConversionError) for one in met):
+                raise _TensorMetError from error
+            raise
         parts = out if isinstance(out, list | tuple) else (out,)
         if any(isinstance(part, Tensor) for part in parts):
-            raise _TensorReturnedError
+            raise _TensorMetError
         return out
 
     # What SciPy reads of events.

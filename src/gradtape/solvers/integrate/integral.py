@@ -28,6 +28,8 @@ OfOperands = Callable[[Any, Sequence[Any]], Any]
 # For both ends: −∞ or ∞, or None for an end that is an operand.
 Infinite = tuple[float | None, float | None]
 
+# SciPy's default for functions with values in vectors.
+_MOST_INTERVALS = 10_000
 _ADVICE = "raise limit or epsabs, or give points= where the function jumps or has a peak"
 _TOO_LARGE = Failure(
     ConvergenceError,
@@ -166,6 +168,8 @@ def _by_scipy(
         value, error, _, *said = scipy.integrate.quad(lambda x: f(x)[0], *ends, **options)
         value, said = np.array([value]), said[0] if said else ""
     else:
+        # Derivatives by many numbers may be rough in different places.
+        options["limit"] = max(accuracy.limit, _MOST_INTERVALS)
         value, error, info = scipy.integrate.quad_vec(f, *ends, norm="max", **options)
         said = "" if info.success else info.message
     if not np.isfinite(value).all():

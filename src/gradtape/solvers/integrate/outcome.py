@@ -26,7 +26,8 @@ _MESSAGES = {
 FAILURE = Failure(
     ConvergenceError,
     "solve_ivp: no step is short enough for the error that is allowed; the solution may end or "
-    "jump there, or the equations may be stiff: use method='Radau', or larger tolerances",
+    "jump there, the right-hand side may be NaN, or the equations may be stiff: use "
+    "method='Radau', or larger tolerances",
 )
 
 

@@ -16,6 +16,7 @@ from gradtape.graph.known_values import is_batched, is_traced
 from gradtape.graph.loop_state import checked_save
 from gradtape.graph.while_op import Save
 from gradtape.ops.checks import check_choice
+from gradtape.ops.creation import tensor
 from gradtape.ops.shape import transpose
 from gradtape.solvers.integrate.adjoint import Flow, OfOperands, Way
 from gradtape.solvers.integrate.arguments import (
@@ -146,6 +147,8 @@ def solve_ivp(
     found = by_scipy(solved, (t_span, y0, options, jac))
     if found is not None:
         return found
+    # The right-hand side may fill a buffer like y, which then has to take tensors.
+    y0 = y0 if isinstance(y0, Tensor) else tensor(y0)
     is_adjoint = gradient == "adjoint"
     _check_derivatives(method, is_adjoint, y0, bool(watched or dense_output or save != "all"))
     asked = Asked(t0, t1, y0, t_eval, dense_output, [], save)

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape import tree
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.search import searchsorted
+from gradtape.ops.gather import take
 from gradtape.ops.join import stack
 from gradtape.ops.select import clip
 from gradtape.ops.shape import reshape, transpose
@@ -54,7 +55,7 @@ class Trajectory:
         place = searchsorted(ahead, still(times) * interval.direction)
         place = clip(place, 0, ahead.shape[0] - 1)
         leaves, structure = tree.flatten(self._states)
-        chosen = tree.unflatten(structure, [leaf[place] for leaf in leaves])
+        chosen = tree.unflatten(structure, [take(leaf, place, axis=0) for leaf in leaves])
         found = self._integrator.value(chosen, reshape(times, (-1, 1)))
         return found[0] if t.shape == () else transpose(found)
 
