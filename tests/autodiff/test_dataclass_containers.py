@@ -144,7 +144,7 @@ def test_grad_has_the_class_of_its_argument(make, compiled):
     expected = gt.grad(dict_loss)({"w": W, "b": B}, X[0])
     found = (gt.jit(function) if compiled else function)(make(W, B), X[0])
     assert type(found) is type(make(W, B))
-    np.testing.assert_allclose(found.w, expected["w"], rtol=1e-14)
+    np.testing.assert_allclose(found.w, expected["w"], rtol=1e-14, atol=1e-14)
     np.testing.assert_allclose(found.b, expected["b"], rtol=1e-14)
 
 

@@ -165,8 +165,8 @@ def test_explicit_methods_take_scipys_steps(method: str, span: Any, options: str
     assert set(ours) == set(theirs)
     assert isinstance(ours.y, gt.Tensor)
     # Rounding errors of the error estimate grow with the steps.
-    np.testing.assert_allclose(ours.t, theirs.t, atol=2e-7)
-    np.testing.assert_allclose(ours.y, theirs.y, rtol=0, atol=2e-7)
+    np.testing.assert_allclose(ours.t, theirs.t, atol=2e-6)
+    np.testing.assert_allclose(ours.y, theirs.y, rtol=0, atol=2e-6)
     # One call in each step, and three at first, tell how fast errors change. DOP853 also computes
     # what it needs between the ends of a step along with every step.
     assert theirs.nfev + 3 < ours.nfev <= 1.5 * theirs.nfev + 3
