@@ -286,9 +286,9 @@ def test_buffers_like_y_take_tensors_of_parameters() -> None:
 
 def test_the_integral_of_a_solution() -> None:
     def area(k: Any) -> Any:
-        options = {"dense_output": True, "rtol": 1e-6, "atol": 1e-8}
+        options = {"dense_output": True, "rtol": 1e-4}
         sol = solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [1.0], **options).sol
         return gt.scipy.integrate.quad(lambda t: sol(t)[0], 0.0, 1.0)[0]
 
     exact = gt.grad(lambda k: (1 - np.exp(-k)) / k)(2.0)
-    np.testing.assert_allclose(gt.grad(area)(2.0), exact, rtol=1e-5)
+    np.testing.assert_allclose(gt.grad(area)(2.0), exact, rtol=1e-3)
