@@ -303,7 +303,7 @@ def test_an_integral_that_does_not_converge_raises() -> None:
 
     with pytest.raises(ConvergenceError, match=r"quad: got an error estimate of .* raise limit"):
         gt.grad(pole)(1.0)
-    with pytest.raises(ConvergenceError, match="quad: got an error estimate of about 1e"):
+    with pytest.raises(ConvergenceError, match="quad: got an error estimate of"):
         gt.jit(pole)(1.0)
 
 
