@@ -145,7 +145,7 @@ def test_grad_has_the_class_of_its_argument(make, compiled):
     found = (gt.jit(function) if compiled else function)(make(W, B), X[0])
     assert type(found) is type(make(W, B))
     np.testing.assert_allclose(found.w, expected["w"], rtol=1e-14, atol=1e-14)
-    np.testing.assert_allclose(found.b, expected["b"], rtol=1e-14)
+    np.testing.assert_allclose(found.b, expected["b"], rtol=1e-14, atol=1e-14)
 
 
 @kinds
