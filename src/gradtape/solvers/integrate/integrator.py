@@ -170,9 +170,10 @@ class Integrator:
 
     def attempt(self, state: State) -> State:
         """Try one step: the next state, or the same with a shorter step to try."""
-        t, interval = state.t, self.interval
+        # Loops would otherwise carry cotangents of the grid, which nothing depends on.
+        t, given, interval = still(state.t), still(state.h), self.interval
         least = 10 * maximum(np.finfo(np.float64).eps * abs_of(t), np.finfo(np.float64).tiny)
-        t_new = t + interval.direction * minimum(maximum(state.h, least), self._max_step)
+        t_new = t + interval.direction * minimum(maximum(given, least), self._max_step)
         t_new = where(interval.is_before(t_new, interval.end), t_new, interval.end)
         h = t_new - t
         step = self._method.step(self._f, interval.at(t), interval.span(h), state, self._tolerances)
@@ -246,9 +247,9 @@ class Integrator:
 
     def piece(self, state: State) -> Piece:
         """The solution in the last step, as numbers that all of its derivatives go through."""
-        h = self.interval.span(state.t - state.t_old)
-        ends = Ends(h, state.y_old, state.f_old, state.y, state.f)
-        return Piece(self.interval.at(state.t_old), ends, state.rows)
+        t, t_old = still(state.t), still(state.t_old)
+        ends = Ends(self.interval.span(t - t_old), state.y_old, state.f_old, state.y, state.f)
+        return Piece(self.interval.at(t_old), ends, state.rows)
 
     def within(self, piece: Piece, t: Any) -> Any:
         """The solution at a time in a step; t may have derivatives."""
