@@ -233,6 +233,14 @@ def test_every_element_of_any_layout_is_looked_at(laid_out: Callable[[Any], Any]
             assert is_finite(laid_out(other)) == np.isfinite(laid_out(other)).all()
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+def test_looking_at_large_numbers_gives_no_warning(shape: tuple[int, ...]) -> None:
+    assert is_finite(np.full(shape, 1e200))
+    assert not is_finite(np.full(shape, inf))
+    slope = pushed_along_records(lambda x: x * np.exp(400 * np.sqrt(x)), np.ones(shape))
+    np.testing.assert_allclose(slope, 201 * np.exp(400.0))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_element_of_long_arrays_is_looked_at(dtype: Any) -> None:
     x = np.ones(100_003, dtype)

@@ -23,14 +23,13 @@ def is_finite(value: Any) -> bool:
     if type(raw) is np.ndarray:
         dtype = raw.dtype
         if dtype is F64 or dtype is F32:
-            # A fast check: finite only if all elements are; it may overflow by itself.
+            # A fast check: finite only if all elements are; it may overflow by itself, of which
+            # vdot does not warn.
             if raw.size >= LARGE:
                 total = _sum(raw)
-            elif raw.ndim == 1:
-                total = raw.dot(raw)
             else:
-                raw = _in_order(raw)
-                total = raw.dot(raw)
+                row = raw if raw.ndim == 1 else _in_order(raw)
+                total = np.vdot(row, row)
             if math.isfinite(total):
                 return True
         elif dtype.kind == "V":
