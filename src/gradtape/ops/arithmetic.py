@@ -23,6 +23,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.ops import lowered
 from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.cast import astype, conj, real
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import log
 from gradtape.ops.rounding import PIECEWISE_CONSTANT, rint
 from gradtape.ops.select import divide_or_zero, mask, where
@@ -173,7 +174,8 @@ def _power_forward(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _power_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
-    # y·x^(y−1), and 0 for 0⁰: x⁰ is constant, also at x = 0. Elsewhere its slope depends on y.
+    # y·x^(y−1), and 0 for 0⁰: x⁰ is constant, also at x = 0. Elsewhere its slope depends on y,
+    # except where 1/x overflows.
     if isinstance(y, int | float | complex):
         if y == 2:
             return ct * (x + x)
@@ -182,7 +184,7 @@ def _power_by_base(ct: Any, _out: Any, x: Any, y: Any) -> Any:
         if y == 0:
             return None
         return ct * (y * _raised(x, y - 1))
-    zero = (y == 0) & ((x == 0) | (x != x))
+    zero = (y == 0) & (isfinite(1 / x) ^ True)
     return mask(ct * y * x ** where(zero, 1, y - 1), zero ^ True)
 
 
