@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -251,12 +251,49 @@ def test_pool_of_cupy_is_added(meter, monkeypatch):
     meter.stop()
 
 
-def test_child_process_goes_on(meter):
+def in_child(check: Callable[[], bool]) -> bool:
+    """Whether a check is true in a forked process, which ends with it, whatever happens."""
     child = os.fork()
     if child == 0:
+        status = 1
+        try:
+            status = 0 if check() else 1
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_child_process_goes_on(meter):
+    def check() -> bool:
         array = np.ones(1000)
-        os._exit(0 if in_use(meter) == array.nbytes else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        return in_use(meter) == array.nbytes
+
+    assert in_child(check)
+
+
+def test_child_process_goes_on_where_cupy_cannot_be_asked(meter, monkeypatch):
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    def used_bytes() -> int:
+        if os.getpid() != parent:
+            raise CUDARuntimeError("cudaErrorInitializationError: initialization error")
+        return 5000
+
+    parent = os.getpid()
+    pool = types.SimpleNamespace(used_bytes=used_bytes)
+    runtime = types.SimpleNamespace(CUDARuntimeError=CUDARuntimeError)
+    cuda = types.SimpleNamespace(runtime=runtime)
+    cupy = types.SimpleNamespace(get_default_memory_pool=lambda: pool, cuda=cuda)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    meter.start()
+
+    def check() -> bool:
+        array = np.ones(1000)
+        return in_use(meter) == array.nbytes
+
+    assert in_child(check)
+    meter.stop()
 
 
 PLAIN = """

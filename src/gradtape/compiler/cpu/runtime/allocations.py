@@ -135,6 +135,7 @@ class _Counters:
 
     def __init__(self) -> None:
         self._meters: tuple[Meter, ...] = ()
+        self._device_bytes = 0  # when it was last asked
 
     def add(self, meter: Meter) -> _Reading:
         """Let a meter have the peaks from now on."""
@@ -156,7 +157,8 @@ class _Counters:
 
     def read(self) -> _Reading:
         """The counters now; all meters get the peak until now."""
-        source, device = _source(), _device_bytes()
+        source = _source()
+        self._device_bytes = device = _device_bytes(self._device_bytes)
         with guard:
             high = source.restart_peak() + device
             for meter in self._meters:
@@ -332,7 +334,15 @@ class _Traced:
         return native + peak
 
 
-def _device_bytes() -> int:
-    """What is in use of the pool of CuPy, which is never loaded for that."""
+def _device_bytes(before: int) -> int:
+    """What is in use of the pool of CuPy, which is never loaded for that.
+
+    Without a device, and in a forked process, CuPy can neither take memory nor tell: it is `before`.
+    """
     cupy = sys.modules.get("cupy")
-    return 0 if cupy is None else int(cupy.get_default_memory_pool().used_bytes())
+    if cupy is None:
+        return 0
+    try:
+        return int(cupy.get_default_memory_pool().used_bytes())
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return before
