@@ -98,6 +98,8 @@ def test_what_is_said_for_names_of_namespaces() -> None:
             assert_same(got.toarray(), eval(sample.expected, known).toarray())
 
 
+# PyTorch warns of what it will remove; people still look for the old names.
+@pytest.mark.filterwarnings("ignore:.*is deprecated in favor of:UserWarning")
 def test_what_they_give() -> None:
     torch = pytest.importorskip("torch")
     arrays = {

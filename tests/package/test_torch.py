@@ -37,7 +37,10 @@ SAME = [(case, at) for case, at in POINTS if not at.unlike_torch]
 UNLIKE = [(case, at) for case, at in POINTS if at.unlike_torch]
 COMPLEX = [case for case in COMPARED if case.differentiable]
 RTOL = 1e-10
-pytestmark = pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*degrees of freedom"),
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
+]
 EPS = float(np.finfo(np.float64).eps)  # the rounding of results near 1, of which slopes are made
 
 

@@ -20,6 +20,7 @@ WITHOUT_PEER: dict[str, str] = {
     "nonzero_total": "a check of what average divides by",
     "scale_gradient": UNKNOWN,
     "numbers_along": "what the compiled argmax counts with",
+    "conv_weights": "gradients of kernels by sample, which PyTorch gives by vmap alone",
     # Special functions
     **dict.fromkeys(
         (
@@ -75,6 +76,7 @@ WITHOUT_PEER: dict[str, str] = {
         "steps of polar, schur and functions of matrices that PyTorch does not have",
     ),
     "qr_pivots": "PyTorch's qr has no pivots",
+    "independent_columns": "a check of what qr divides by",
     # Signals and images
     **dict.fromkeys(("dct", "dst", "lfilter", "sos_pairs", "spline_filter1d"), UNKNOWN),
     # Random numbers
