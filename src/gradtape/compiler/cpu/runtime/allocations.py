@@ -337,7 +337,7 @@ class _Traced:
 def _device_bytes(before: int) -> int:
     """What is in use of the pool of CuPy, which is never loaded for that.
 
-    Without a device, and in a forked process, CuPy can neither take memory nor tell: it is `before`.
+    Without a device, and in a forked process, CuPy can neither take memory nor tell: `before`.
     """
     cupy = sys.modules.get("cupy")
     if cupy is None:
