@@ -522,3 +522,147 @@ def test_targets_and_sources_that_are_swapped_or_missing() -> None:
     # Among several, some may be made after others.
     found = tape.jacobian([x, y], [x, y])
     assert not found[0][1].numpy().any()
+
+
+# ---- complex numbers, infinite ones, sources that depend on each other at a cut ------------------
+
+WIDE = np.random.default_rng(5)
+N = 60
+C = WIDE.normal(size=(2, N)) + 1j * WIDE.normal(size=(2, N))
+D = WIDE.normal(size=(N, 2)) + 1j * WIDE.normal(size=(N, 2))
+RAMP = np.linspace(0.1, 1.0, N)
+
+
+def complex_waist(x: Any) -> Any:
+    return np.abs(D @ (C @ np.tanh(x) / N)) ** 2
+
+
+def conjugated_at_waist(x: Any) -> Any:
+    z = C @ np.sin(x)
+    return np.real(D @ (np.conj(z) * z[::-1]))
+
+
+def real_and_complex_pass(x: Any) -> Any:
+    z, total = C @ np.sin(x), np.sum(x**2)
+    return np.imag(D @ (z * total)) + total
+
+
+def few_frequencies(x: Any) -> Any:
+    low = np.fft.rfft(np.sin(x))[:3]
+    return np.fft.irfft(np.concatenate([low, np.zeros(N // 2 - 2)]), N)
+
+
+@pytest.mark.parametrize("compile_it", [lambda f: f, gt.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(
+    "function", [complex_waist, conjugated_at_waist, real_and_complex_pass, few_frequencies]
+)
+def test_complex_values_at_a_cut_are_two_real_ones(function: Any, compile_it: Any) -> None:
+    mixed = gt.jacobian(function, mode="mixed")
+    assert mixed.schedule(RAMP).parts[0].cuts
+    expected = gt.jacrev(function)(RAMP)
+    np.testing.assert_allclose(compile_it(mixed)(RAMP), expected, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(gt.jacfwd(function)(RAMP), expected, rtol=1e-11, atol=1e-13)
+
+
+def test_hessian_cut_at_complex_values() -> None:
+    def function(x: Any) -> Any:
+        z = C @ x / N
+        return np.sum(np.abs(np.exp(z)) ** 2) + np.real(np.sum(z**3))
+
+    mixed = gt.hessian(function, mode="mixed")
+    assert mixed.schedule(RAMP).mode == "mixed"
+    expected = gt.jacfwd(gt.grad(function))(RAMP)
+    np.testing.assert_allclose(mixed(RAMP), expected, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("unit", [1, 1j])
+def test_holomorphic_functions_are_cut(unit: complex) -> None:
+    def function(z: Any) -> Any:
+        return np.conj(np.conj(D) @ np.conj(np.sin(C @ (unit * z))))
+
+    z = RAMP * (1 + 0.1j)
+    mixed = gt.jacobian(function, mode="mixed", holomorphic=True)
+    assert mixed.schedule(z).parts[0].cuts
+    expected = D @ np.diag(unit * np.cos(C @ (unit * z))) @ C
+    np.testing.assert_allclose(mixed(z), expected, rtol=1e-11)
+
+
+@each
+def test_sources_that_depend_on_a_leaf_that_is_one(strategy: Any) -> None:
+    encode, decode = np.real(C), np.real(D) / N
+    tape = tape_with(strategy)
+    x = tape.watch(RAMP)
+    h = np.sin(x)
+    waist = encode @ h
+    y = np.sin(decode @ waist)
+    by_h = np.cos(decode @ (encode @ np.sin(RAMP)))[:, None] * decode @ encode
+    for source, expected in ((h, by_h), (waist, np.linalg.lstsq(encode.T, by_h.T)[0].T)):
+        found = tape.jacobian(y, [x, source])
+        np.testing.assert_allclose(found[0], by_h * np.cos(RAMP), rtol=1e-11)
+        np.testing.assert_allclose(found[1], expected, rtol=1e-10)
+
+
+def not_taken(x: Any) -> Any:
+    squares, total = np.sum(x * x), np.sum(1 / x)
+    return np.sin(np.where(total < 1e4, total, 0.0) * RAMP) + squares
+
+
+def one_channel_not_taken(x: Any) -> Any:
+    pair = np.stack([np.sum(np.log(x)), np.sum(x * x)])
+    return np.sin(np.where(np.isfinite(gt.stop_gradient(pair)), pair, 0.0) @ np.stack([RAMP, RAMP]))
+
+
+@pytest.mark.parametrize("compile_it", [lambda f: f, gt.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("function", [not_taken, one_channel_not_taken])
+def test_nothing_passes_a_cut_from_a_branch_that_was_not_taken(
+    function: Any, compile_it: Any
+) -> None:
+    x = np.linspace(0.0, 1.0, N)
+    with np.errstate(all="ignore"):
+        mixed = gt.jacobian(function, mode="mixed")
+        assert mixed.schedule(x).parts[0].cuts
+        expected = gt.jacrev(function)(x)
+        assert np.isfinite(expected).all()
+        np.testing.assert_allclose(compile_it(mixed)(x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("compile_it", [lambda f: f, gt.jit], ids=["eager", "jit"])
+def test_infinite_slopes_pass_a_cut(compile_it: Any) -> None:
+    def function(x: Any) -> Any:
+        return np.sin(np.stack([np.sum(np.sqrt(x)), np.sum(x)]) @ np.stack([RAMP, -RAMP]))
+
+    x = np.linspace(0.0, 1.0, N)
+    mixed = gt.jacobian(function, mode="mixed")
+    assert mixed.schedule(x).parts[0].cuts
+    with np.errstate(all="ignore"):
+        found, expected = compile_it(mixed)(x), gt.jacrev(function)(x)
+    assert not np.isfinite(found[:, 0]).any()
+    assert not np.isfinite(expected[:, 0]).any()
+    np.testing.assert_allclose(found[:, 1:], expected[:, 1:], rtol=1e-12)
+
+
+def test_mixed_mode_asked_for_where_there_is_no_forward_rule() -> None:
+    @gt.custom_vjp
+    def seven_times(x: Any) -> Any:
+        return np.sin(x)
+
+    @seven_times.defvjp
+    def _(ct: Any, out: Any, x: Any) -> Any:
+        return (ct * 7,)
+
+    def function(x: Any) -> Any:
+        return np.real(D) @ seven_times(np.real(C) @ x)
+
+    expected = gt.jacrev(function)(RAMP)
+    np.testing.assert_allclose(gt.jacobian(function, mode="mixed")(RAMP), expected, rtol=1e-12)
+    with pytest.raises(NotDifferentiableError):
+        gt.jacobian(function, mode="forward")(RAMP)
+
+
+def test_options_of_other_kinds() -> None:
+    config = gt.SchedulerConfig(forward_mode_threshold=np.float32(3), reverse_mode_threshold=1)
+    assert config.forward_mode_threshold == 3
+    with pytest.raises(ArgumentError, match="enable_mixed_mode='no', expected True or False"):
+        gt.SchedulerConfig(enable_mixed_mode="no")
+    found = gt.jacobian(np.sin, mode=REVERSE)
+    assert found.schedule(np.ones(3)).mode == "reverse"

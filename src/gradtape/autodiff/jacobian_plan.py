@@ -27,6 +27,7 @@ from gradtape.autodiff.tape_graph import (
     Overhead,
     TapeGraph,
     product_time,
+    real_parts,
     sweep_time,
 )
 from gradtape.core.aval import Aval
@@ -62,7 +63,7 @@ class Cut(NamedTuple):
     Attributes:
         ops: The ops whose results pass, and "source" for a source that is still needed.
         shapes: The shapes of these results.
-        size: How many numbers pass.
+        size: How many real numbers pass; a complex one is two.
     """
 
     ops: tuple[str, ...]
@@ -311,16 +312,21 @@ class _Choice:
     def _chained(self) -> _Way | None:
         """A product of the Jacobians between cuts; None if nothing is to be gained by cutting."""
         graph = self._graph
-        narrower = min(sum(self._rows), sum(self._columns))
+        rows = sum(
+            n * real_parts(graph.aval(node))
+            for n, node in zip(self._rows, graph.targets, strict=True)
+        )
+        columns = sum(self._columns)
+        narrower = min(rows, columns)
         lifetimes = graph.lifetimes()
         widths = graph.widths(lifetimes)
         # A cut that is as wide as the Jacobian is narrow would save no row and no column.
         places = [p for p in range(1, len(graph.records)) if widths[p] < narrower]
-        if not places or not graph.sources_are_independent():
+        if not places or not graph.sources_are_independent:
             return None
         places = _narrowest(places, widths)
         ends = [0, *places, len(graph.records)]
-        across = [float(sum(self._columns)), *[widths[p] for p in places], float(sum(self._rows))]
+        across = [float(columns), *[widths[p] for p in places], float(rows)]
         costs = [self._costs[p] for p in ends]
         cost, step = _best_product(self._overhead, ends, across, costs)
         inner = [graph.crossing(lifetimes, p) for p in places]
@@ -333,7 +339,8 @@ class _Choice:
         sources = set(self._graph.sources)
         ops = ["source" if node in sources else _op_name(node) for node, _ in values]
         shapes = [aval.shape for _, aval in values]
-        return Cut(tuple(ops), tuple(shapes), sum(map(math.prod, shapes)))
+        sizes = [math.prod(aval.shape) * real_parts(aval) for _, aval in values]
+        return Cut(tuple(ops), tuple(shapes), sum(sizes))
 
 
 def _op_name(node: Any) -> str:

@@ -1,8 +1,9 @@
 """Jacobians from records: sweeps of many tangents or cotangents at once, as a plan says.
 
 A sweep is batched: its tangents, or cotangents, are all unit vectors of a space, stacked along a
-batch axis. Between two cuts of a tape it gives a matrix, whose rows are the elements of the values
-at the later cut, and whose columns are those at the earlier one.
+batch axis. Between two cuts of a tape it gives a real matrix, whose rows are the elements of the
+values at the later cut, and whose columns are those at the earlier one. Complex elements are two
+there, the real part and the imaginary one: what maps them on need not be holomorphic.
 """
 
 from __future__ import annotations
@@ -27,13 +28,17 @@ from gradtape.autodiff.jacobian_plan import (
 )
 from gradtape.autodiff.pushforward import push
 from gradtape.autodiff.scheduler import SchedulerConfig, SchedulingStrategy
+from gradtape.autodiff.tape_graph import is_complex, real_parts
 from gradtape.core.aval import Aval
+from gradtape.core.finite import is_finite
 from gradtape.core.level import Node, Segment
 from gradtape.core.walk import walk
 from gradtape.errors import NotDifferentiableError
-from gradtape.ops.cast import astype, conj_if_complex
+from gradtape.ops.cast import astype, conj_if_complex, imag, real, stop_gradient
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.join import concatenate
 from gradtape.ops.matmul import matmul
+from gradtape.ops.select import where
 from gradtape.ops.shape import matrix_transpose, reshape
 
 # The blocks of a Jacobian, by the positions of target and source; those that are 0 are missing.
@@ -71,7 +76,7 @@ def jacobian_blocks(
         return _blocks(segment, sources, targets, config, traced, unit)
     except NotDifferentiableError:
         # A function with only a custom_vjp in it has no forward mode.
-        if config.strategy is not SchedulingStrategy.Auto:
+        if config.strategy is SchedulingStrategy.Forward:
             raise
     return _blocks(segment, sources, targets, _REVERSE, traced, unit)
 
@@ -118,22 +123,25 @@ def _part(
     part = planned.part
     of_targets, of_sources = [targets[t] for t in part.targets], [sources[s] for s in part.sources]
     if planned.step is not None:
-        rows = _split(sweeps.product(planned.step, planned.cuts), 0, of_targets)
+        sizes = [_size(value) * real_parts(value[1]) for value in of_targets]
+        rows = _split(sweeps.product(planned.step, planned.cuts), 0, sizes)
         return {
             (t, s): block
-            for t, row in zip(part.targets, rows, strict=True)
-            for s, block in zip(part.sources, _split(row, 1, of_sources), strict=True)
+            for t, row, target in zip(part.targets, rows, of_targets, strict=True)
+            for s, block in zip(
+                part.sources, _split(_joined(row, target), 1, _sizes(of_sources)), strict=True
+            )
         }
     blocks: Blocks = {}
     if part.pulled:
         roots = [targets[t] for t in part.pulled]
         for s, matrix in zip(part.sources, sweeps.reverse(of_sources, roots), strict=True):
-            parts = () if matrix is None else _split(matrix, 0, roots)
+            parts = () if matrix is None else _split(matrix, 0, _sizes(roots))
             blocks |= {(t, s): block for t, block in zip(part.pulled, parts, strict=False)}
     if part.pushed:
         starts = [sources[s] for s in part.pushed]
         for t, matrix in zip(part.targets, sweeps.forward(starts, of_targets), strict=True):
-            parts = () if matrix is None else _split(matrix, 1, starts)
+            parts = () if matrix is None else _split(matrix, 1, _sizes(starts))
             blocks |= {(t, s): block for s, block in zip(part.pushed, parts, strict=False)}
     return blocks
 
@@ -142,13 +150,25 @@ def _size(value: Value) -> int:
     return math.prod(value[1].shape)
 
 
-def _split(matrix: Any, axis: int, values: Sequence[Value]) -> list[Any]:
-    """The rows, or columns, of a matrix that belong to each of some values."""
-    if len(values) == 1:
+def _sizes(values: Sequence[Value]) -> list[int]:
+    return list(map(_size, values))
+
+
+def _split(matrix: Any, axis: int, sizes: Sequence[int]) -> list[Any]:
+    """The rows, or columns, of a matrix in groups of some sizes."""
+    if len(sizes) == 1:
         return [matrix]
-    ends = list(itertools.accumulate(map(_size, values), initial=0))
+    ends = list(itertools.accumulate(sizes, initial=0))
     pieces = [slice(*pair) for pair in itertools.pairwise(ends)]
     return [matrix[(slice(None),) * axis + (piece,)] for piece in pieces]
+
+
+def _joined(rows: Any, value: Value) -> Any:
+    """The rows of a value: those of the real parts of its elements come before the imaginary."""
+    if not is_complex(value[1]):
+        return rows
+    size = _size(value)
+    return rows[:size] + 1j * rows[size:]
 
 
 class _Sweeps:
@@ -158,89 +178,104 @@ class _Sweeps:
         self._segment, self._traced, self._unit = segment, traced, unit
 
     def product(self, step: Sweep | Product, cuts: Sequence[Sequence[Value]]) -> Any:
-        """The matrix that a step stands for."""
+        """The real matrix that a step stands for."""
         if isinstance(step, Product):
-            return matmul(self.product(step.later, cuts), self.product(step.earlier, cuts))
+            return _product(self.product(step.later, cuts), self.product(step.earlier, cuts))
         begin, end = cuts[step.begin], cuts[step.end]
-        rows, columns = sum(map(_size, end)), sum(map(_size, begin))
+        # Of the sources themselves, derivatives in the given direction are wanted alone.
+        units = (self._unit,) if step.begin == 0 else _PARTS
         if step.mode == FORWARD:
-            found = self.forward(begin, end, cut=True)
-            sizes = [(_size(value), columns) for value in end]
-        else:
-            found = self.reverse(begin, end, cut=True)
-            sizes = [(rows, _size(value)) for value in begin]
-        dtype = np.result_type(*(aval.dtype for _, aval in (*begin, *end)))
-        full = [
-            np.zeros(size, dtype) if matrix is None else matrix
-            for matrix, size in zip(found, sizes, strict=True)
+            tangents = self.forward(begin, end, units, cut=True)
+            count, dtype = _count(begin, units), _real_dtype(end)
+            rows = [_rows(x, value, count, dtype) for x, value in zip(tangents, end, strict=True)]
+            return concatenate(rows, axis=0) if len(rows) > 1 else rows[0]
+        cts = self.reverse(begin, end, _PARTS, cut=True)
+        count, dtype = _count(end, _PARTS), _real_dtype(begin)
+        columns = [
+            _columns(ct, value, count, dtype, units) for ct, value in zip(cts, begin, strict=True)
         ]
-        return (
-            concatenate(full, axis=0 if step.mode == FORWARD else 1) if len(full) > 1 else full[0]
-        )
+        return concatenate(columns, axis=1) if len(columns) > 1 else columns[0]
 
     def forward(
-        self, begin: Sequence[Value], end: Sequence[Value], *, cut: bool = False
+        self,
+        begin: Sequence[Value],
+        end: Sequence[Value],
+        units: Sequence[complex] = (),
+        *,
+        cut: bool = False,
     ) -> list[Any]:
         """The rows of each value at the end, by tangents of all elements at the beginning.
 
         None stands for rows of zeros.
         """
 
-        def pushed(level: BatchLevel, units: Sequence[Any]) -> list[Any]:
-            tangents = {node: unit for (node, _), unit in zip(begin, units, strict=True)}
+        def pushed(level: BatchLevel, vectors: Sequence[Any]) -> list[Any]:
+            tangents = {node: vector for (node, _), vector in zip(begin, vectors, strict=True)}
             targets = [node for node, _ in end]
             nodes = frozenset(tangents) if cut else frozenset()
             found = push(tangents, targets, cut=nodes, traced=self._traced)
             return [None if tangent is None else level.unbatch(tangent, 0) for tangent in found]
 
-        found = self._batched(begin, pushed, self._unit)
+        found = _batched(begin, pushed, units or (self._unit,))
         return [_as_columns(tangents, value) for tangents, value in zip(found, end, strict=True)]
 
     def reverse(
-        self, begin: Sequence[Value], end: Sequence[Value], *, cut: bool = False
+        self,
+        begin: Sequence[Value],
+        end: Sequence[Value],
+        units: Sequence[complex] = (),
+        *,
+        cut: bool = False,
     ) -> list[Any]:
         """The columns of each value at the beginning, by cotangents of all elements at the end.
 
         None stands for columns of zeros. Cotangents of complex numbers are those of the conjugate.
         """
 
-        def pulled(level: BatchLevel, units: Sequence[Any]) -> list[Any]:
-            roots = [(node, unit) for (node, _), unit in zip(end, units, strict=True)]
+        def pulled(level: BatchLevel, vectors: Sequence[Any]) -> list[Any]:
+            roots = [(node, vector) for (node, _), vector in zip(end, vectors, strict=True)]
             found = walk(self._segment, roots, sources=[node for node, _ in begin], cut=cut)
             cts = [found.get(node) for node, _ in begin]
             return [None if ct is None else conj_if_complex(level.unbatch(ct, 0)) for ct in cts]
 
-        found = self._batched(end, pulled, np.conj(self._unit))
+        found = _batched(end, pulled, units or (np.conj(self._unit),))
         return [
             None if cts is None else reshape(cts, (cts.shape[0], _size(value)))
             for cts, value in zip(found, begin, strict=True)
         ]
 
-    def _batched(
-        self,
-        values: Sequence[Value],
-        sweep: Callable[[BatchLevel, Sequence[Any]], list[Any]],
-        unit: complex,
-    ) -> list[Any]:
-        """Run a sweep with the unit vectors of the space of some values as a batch."""
-        level = BatchLevel(sum(map(_size, values)))
-        vectors = unit_vectors([aval for _, aval in values], unit)
-        try:
-            return sweep(level, [level.batched(each, 0) for each in vectors])
-        finally:
-            level.active = False
+
+def _batched(
+    values: Sequence[Value],
+    sweep: Callable[[BatchLevel, Sequence[Any]], list[Any]],
+    units: Sequence[complex],
+) -> list[Any]:
+    """Run a sweep with the unit vectors of the space of some values as a batch."""
+    vectors = unit_vectors([aval for _, aval in values], units)
+    level = BatchLevel(len(vectors[0]))
+    try:
+        return sweep(level, [level.batched(each, 0) for each in vectors])
+    finally:
+        level.active = False
 
 
-def unit_vectors(avals: Sequence[Aval], unit: complex = 1) -> list[Any]:
-    """All unit vectors of a space, stacked along a first axis, in the parts it is made of."""
+def unit_vectors(avals: Sequence[Aval], units: Sequence[complex] = (1,)) -> list[Any]:
+    """All unit vectors of a space, stacked along a first axis, in the parts it is made of.
+
+    Args:
+        avals: The parts.
+        units: The elements that are not 0: complex parts have all their vectors for each of them.
+    """
     sizes = [math.prod(aval.shape) for aval in avals]
-    whole, first = sum(sizes), 0
+    chosen = [units if is_complex(aval) else units[:1] for aval in avals]
+    whole, first = sum(n * len(some) for n, some in zip(sizes, chosen, strict=True)), 0
     found = []
-    for aval, size in zip(avals, sizes, strict=True):
+    for aval, size, some in zip(avals, sizes, chosen, strict=True):
         vectors = np.zeros((whole, size), aval.dtype)
-        np.fill_diagonal(vectors[first:], unit)
+        for unit in some:
+            np.fill_diagonal(vectors[first:], unit)
+            first += size
         found.append(vectors.reshape(whole, *aval.shape))
-        first += size
     return found
 
 
@@ -249,3 +284,58 @@ def _as_columns(tangents: Any, value: Value) -> Any:
     if tangents is None:
         return None
     return matrix_transpose(reshape(tangents, (tangents.shape[0], _size(value))))
+
+
+# ---- cuts ---------------------------------------------------------------------------------------
+
+# A complex number as two real ones: dz = 1·dx + i·dy
+_PARTS = (1, 1j)
+
+
+def _count(values: Sequence[Value], units: Sequence[complex]) -> int:
+    """How many unit vectors the space of some values has."""
+    return sum(_size(value) * (len(units) if is_complex(value[1]) else 1) for value in values)
+
+
+def _real_dtype(values: Sequence[Value]) -> Any:
+    dtype = np.result_type(*[aval.dtype for _, aval in values])
+    return np.empty(0, dtype).real.dtype
+
+
+def _rows(tangents: Any, value: Value, columns: int, dtype: Any) -> Any:
+    """The rows of a value in a real matrix, by a sweep that gave its columns."""
+    if tangents is None:
+        return np.zeros((_size(value) * real_parts(value[1]), columns), dtype)
+    if not is_complex(value[1]):
+        return tangents
+    return concatenate([real(tangents), imag(tangents)], axis=0)
+
+
+def _columns(cts: Any, value: Value, rows: int, dtype: Any, units: Sequence[complex]) -> Any:
+    """The columns of a value in a real matrix, by a sweep that gave its rows.
+
+    With the conjugate c of a cotangent, the change along a unit u is Re(c·u).
+    """
+    units = units if is_complex(value[1]) else (1,)
+    if cts is None:
+        return np.zeros((rows, _size(value) * len(units)), dtype)
+    if not is_complex(value[1]):
+        return cts
+    parts = [real(cts * unit) for unit in units]
+    return concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+
+
+def _product(later: Any, earlier: Any) -> Any:
+    """The product of two Jacobians, in which 0·∞ counts as 0: nothing passes there."""
+    product = matmul(later, earlier)
+    if is_finite(product):
+        return product
+    there = [x != 0 for x in (later, earlier)]
+    wild = [isfinite(x) ^ True for x in (later, earlier)]
+    dtype = product.dtype
+    passes = matmul(
+        astype(concatenate([there[0], wild[0]], axis=1), dtype),
+        astype(concatenate([wild[1], there[1]], axis=0), dtype),
+    )
+    finite = [where(some, 0, x) for some, x in zip(wild, (later, earlier), strict=True)]
+    return where(passes > 0, stop_gradient(product), matmul(*finite))

@@ -30,6 +30,7 @@ from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.shape import reshape
 
 Argnums = int | Sequence[int]
+Mode = str | SchedulingStrategy | SchedulerConfig
 _REVERSE = SchedulerConfig(strategy=SchedulingStrategy.Reverse)
 # A gradient has as many elements as its argument. Forward mode is the better of the two: it gives
 # NaN, where reverse mode over reverse mode may give 0, at kinks such as that of a norm.
@@ -88,7 +89,7 @@ def _scheduled(
     name: str,
     function: Callable[..., Any],
     argnums: Argnums,
-    mode: str | SchedulerConfig,
+    mode: Mode,
     has_aux: bool,
     holomorphic: bool,
 ) -> Callable[..., tuple[Any, Schedule]]:
@@ -199,7 +200,7 @@ def _columns(
     outs, structure = tree.flatten(columns)
     _check_kind("jacfwd", outs, holomorphic)
     if holomorphic:
-        turned = vmap(push, out_axes=-1)(*unit_vectors(avals, 1j))
+        turned = vmap(push, out_axes=-1)(*unit_vectors(avals, (1j,)))
         outs = holomorphic_only("jacobian", outs, tree.flatten(turned)[0])
     tensors = has_tensors(values)
     ends = list(itertools.accumulate([math.prod(aval.shape) for aval in avals], initial=0))
@@ -220,7 +221,7 @@ def jacobian(
     function: Callable[..., Any],
     argnums: Argnums = 0,
     *,
-    mode: str | SchedulerConfig = "auto",
+    mode: Mode = "auto",
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
@@ -232,7 +233,8 @@ def jacobian(
     Args:
         function: The function to differentiate; returns arrays or nested containers.
         argnums: Which positional argument(s) to differentiate with respect to.
-        mode: "auto", "forward", "reverse" or "mixed"; or a `gt.SchedulerConfig`.
+        mode: "auto", "forward", "reverse" or "mixed", a `gt.SchedulingStrategy`, or a
+            `gt.SchedulerConfig`.
         has_aux: Whether the function returns `(output, aux)`; then `(jacobian, aux)` is returned.
         holomorphic: Whether the function is complex-differentiable; see `gt.grad`.
 
@@ -272,7 +274,7 @@ def hessian(
     function: Callable[..., Any],
     argnums: Argnums = 0,
     *,
-    mode: str | SchedulerConfig = "auto",
+    mode: Mode = "auto",
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:

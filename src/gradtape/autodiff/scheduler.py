@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+import numpy as np
+
 from gradtape.errors import ArgumentError, a_type
 
 
@@ -66,10 +68,16 @@ class SchedulerConfig:
             )
         for name in ("forward_mode_threshold", "reverse_mode_threshold"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            known = isinstance(value, int | float | np.integer | np.floating)
+            if isinstance(value, bool) or not known or not value > 0:
                 raise ArgumentError(
                     f"SchedulerConfig: got {name}={value!r}, expected a positive number"
                 )
+        if not isinstance(self.enable_mixed_mode, bool | np.bool):
+            raise ArgumentError(
+                f"SchedulerConfig: got enable_mixed_mode={self.enable_mixed_mode!r}, expected True "
+                "or False"
+            )
         if self.reverse_mode_threshold >= self.forward_mode_threshold:
             raise ArgumentError(
                 f"SchedulerConfig: got reverse_mode_threshold={self.reverse_mode_threshold} and "
@@ -82,7 +90,9 @@ class SchedulerConfig:
             )
 
 
-def scheduler_config(mode: str | SchedulerConfig, what: str) -> SchedulerConfig:
+def scheduler_config(
+    mode: str | SchedulingStrategy | SchedulerConfig, what: str
+) -> SchedulerConfig:
     """The configuration that an option `mode=` stands for.
 
     Raises:
@@ -90,11 +100,13 @@ def scheduler_config(mode: str | SchedulerConfig, what: str) -> SchedulerConfig:
     """
     if isinstance(mode, SchedulerConfig):
         return mode
+    if isinstance(mode, SchedulingStrategy):
+        return SchedulerConfig(strategy=mode)
     names = [strategy.value for strategy in SchedulingStrategy]
     if mode not in names:
         got = repr(mode) if isinstance(mode, str) else a_type(mode)
         raise ArgumentError(
-            f"{what}: got mode={got}, expected {', '.join(map(repr, names))} or a "
-            "gt.SchedulerConfig"
+            f"{what}: got mode={got}, expected {', '.join(map(repr, names))}, a "
+            "gt.SchedulingStrategy or a gt.SchedulerConfig"
         )
     return SchedulerConfig(strategy=SchedulingStrategy(mode))

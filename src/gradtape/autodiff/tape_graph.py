@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gradtape.core.aval import Aval
 from gradtape.core.cost import estimated_cost
-from gradtape.core.level import Leaf, Node
+from gradtape.core.level import Node
 from gradtape.core.record import Binary, Output, Record, Unary, find_aval
 
 
@@ -24,16 +24,19 @@ class Overhead(NamedTuple):
         sweep: A sweep.
         record: A record in a sweep.
         product: A product of two Jacobians.
+        products: How many matrix products of their size that is.
     """
 
     sweep: float
     record: float
     product: float
+    products: int
 
 
-EAGER = Overhead(100.0, 15.0, 50.0)
-# In compiled code records become parts of loops.
-COMPILED = Overhead(0.0, 0.05, 0.1)
+EAGER = Overhead(100.0, 15.0, 50.0, 1)
+# In compiled code records become parts of loops. 0·∞ has to be settled before it is known whether
+# there is any, which takes a product of twice the length, and one without what is infinite.
+COMPILED = Overhead(0.0, 0.05, 0.1, 4)
 # Microseconds for an operation on an element, one of many at once.
 _PER_OPERATION = 1.5e-4
 # A multiplication and an addition in a matrix product take less.
@@ -47,6 +50,7 @@ class TapeGraph:
         sources: Where the ways begin.
         targets: Where they end.
         records: The records on the way; sources are among them if they are records themselves.
+        sources_are_independent: Whether no source was computed from another one.
     """
 
     def __init__(self, sources: Sequence[Node], targets: Sequence[Node]) -> None:
@@ -54,12 +58,14 @@ class TapeGraph:
         self.records: list[Record] = []
         # Microseconds per direction that the records up to each position take in a sweep.
         self.costs = [0.0]
+        self.sources_are_independent = True
         self._start = start = set(sources)
         self._avals: dict[Node, Any] = {}
         self._sizes: dict[Any, float] = {source: self._found_size(source) for source in sources}
         depends, cost = set(start), 0.0
         for record in ancestors(targets):
             if not depends.isdisjoint(record.parents):
+                self.sources_are_independent &= record not in start
                 depends.add(record)
                 cost += self._visited(record)
             elif record in start:
@@ -124,13 +130,6 @@ class TapeGraph:
             bits[record] = found
         return [bits.get(target, 0) for target in self.targets]
 
-    def sources_are_independent(self) -> bool:
-        """Whether no source was computed from another one."""
-        start = self._start
-        return all(type(node) is Leaf for node in start) or not any(
-            start.intersection(ancestors(_parents(node))) for node in start
-        )
-
     # ---- cuts ------------------------------------------------------------------------------
 
     def lifetimes(self) -> dict[Node, tuple[int, int]]:
@@ -153,7 +152,7 @@ class TapeGraph:
         return {node: (begin, last[node]) for node, begin in born.items() if node and node in last}
 
     def widths(self, lifetimes: dict[Node, tuple[int, int]]) -> list[float]:
-        """How many numbers pass at each position: all that comes later depends on these alone."""
+        """How many real numbers pass at each position: all later ones depend on these alone."""
         change = [0.0] * (len(self.records) + 2)
         several = [0] * (len(self.records) + 2)
         for node, (begin, end) in lifetimes.items():
@@ -162,6 +161,7 @@ class TapeGraph:
                 several[begin] += 1
                 several[end] -= 1
             else:
+                size *= real_parts(self.aval(node))
                 change[begin] += size
                 change[end] -= size
         pairs = zip(accumulate(change[:-1]), accumulate(several[:-1]), strict=True)
@@ -170,6 +170,16 @@ class TapeGraph:
     def crossing(self, lifetimes: dict[Node, tuple[int, int]], position: int) -> list[Node]:
         """The nodes whose values pass at a position."""
         return [node for node, (begin, end) in lifetimes.items() if begin <= position < end]
+
+
+def is_complex(aval: Aval) -> bool:
+    """Whether elements are complex."""
+    return aval.dtype.kind == "c"
+
+
+def real_parts(aval: Aval) -> int:
+    """How many real numbers an element is: two, if it is complex."""
+    return 2 if is_complex(aval) else 1
 
 
 def sweep_time(overhead: Overhead, records: float, cost: float, directions: float) -> float:
@@ -185,12 +195,8 @@ def sweep_time(overhead: Overhead, records: float, cost: float, directions: floa
 
 
 def product_time(overhead: Overhead, rows: float, inner: float, columns: float) -> float:
-    """Microseconds that a matrix product takes."""
-    return overhead.product + 2 * rows * inner * columns * _PER_PRODUCT
-
-
-def _parents(node: Node) -> list[Node]:
-    return [parent for parent in getattr(node, "parents", ()) if parent is not None]
+    """Microseconds that a product of two Jacobians takes."""
+    return overhead.product + 2 * overhead.products * rows * inner * columns * _PER_PRODUCT
 
 
 def ancestors(nodes: Sequence[Node]) -> list[Record]:
