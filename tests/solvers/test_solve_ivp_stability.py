@@ -40,6 +40,70 @@ def test_components_at_rest(method: str, tolerances: str) -> None:
         np.testing.assert_allclose(gt.grad(rest)(1.0), 1.0, rtol=1e-10)
 
 
+# ---- accuracy at rest: y stays as it is, whatever the steps, its derivatives do not -------------
+
+
+def pushed(u: Any, **options: Any) -> Any:
+    """y″ = −y + u from rest; d/du is 1 − cos t."""
+
+    def f(t: Any, y: Any) -> Any:
+        return np.stack([y[1], u - y[0]])
+
+    return solve_ivp(f, (0.0, 10.0), [0.0, 0.0], t_eval=[10.0], **options).y[0, 0]
+
+
+def shaken(u: Any, **options: Any) -> Any:
+    """y″ = −y + u·sin(2t) from rest; d/du is (2·sin t − sin 2t)/3."""
+
+    def f(t: Any, y: Any) -> Any:
+        return np.stack([y[1], u * np.sin(2 * t) - y[0]])
+
+    return solve_ivp(f, (0.0, 10.0), [0.0, 0.0], t_eval=[10.0], **options).y[0, 0]
+
+
+def changing(rate: float) -> Any:
+    def end(u: Any, **options: Any) -> Any:
+        f = lambda t, y: rate * y  # noqa: E731
+        return solve_ivp(f, (0.0, 10.0), np.stack([u]), t_eval=[10.0], **options).y[0, 0]
+
+    return end
+
+
+def turning_beside_a_decay(u: Any, **options: Any) -> Any:
+    """What turns at 10 per unit of time begins at rest, and something else decays slowly."""
+
+    def f(t: Any, y: Any) -> Any:
+        return np.stack([-0.1 * y[0], 10 * y[2], -10 * y[1]])
+
+    return solve_ivp(f, (0.0, 10.0), np.stack([1.0, u, 0.0]), t_eval=[10.0], **options).y[1, 0]
+
+
+AT_REST = {
+    "pushed": (pushed, 1 - np.cos(10.0)),
+    "shaken": (shaken, (2 * np.sin(10.0) - np.sin(20.0)) / 3),
+    "decay": (changing(-0.5), np.exp(-5.0)),
+    "growth": (changing(1.0), np.exp(10.0)),
+    "turning beside a decay": (turning_beside_a_decay, np.cos(100.0)),
+}
+
+
+@pytest.mark.parametrize("name", AT_REST)
+@pytest.mark.parametrize("method", [*EXPLICIT, "Radau"])
+def test_derivatives_at_rest_are_held_to_the_tolerances(method: str, name: str) -> None:
+    function, exact = AT_REST[name]
+    rtol = 1e-5 if method == "RK23" else 1e-8
+    slope = gt.jit(gt.grad(lambda u: function(u, method=method, rtol=rtol, atol=rtol)))
+    np.testing.assert_allclose(slope(0.0), exact, rtol=3e3 * rtol, atol=3e2 * rtol)
+
+
+def test_a_step_and_forward_mode_at_rest() -> None:
+    def slope(u: Any) -> Any:
+        return pushed(u, method="DOP853", rtol=1e-8, atol=1e-8)
+
+    np.testing.assert_allclose(gt.grad(slope)(0.0), 1 - np.cos(10.0), rtol=1e-5)
+    np.testing.assert_allclose(gt.jvp(slope, (0.0,), (1.0,))[1], 1 - np.cos(10.0), rtol=1e-5)
+
+
 def test_an_exchange_that_begins_in_balance() -> None:
     def share(k: Any) -> Any:
         def f(t: Any, y: Any) -> Any:

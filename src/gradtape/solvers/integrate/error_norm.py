@@ -11,6 +11,7 @@ import numpy as np
 from gradtape.core.tensor import Tensor
 from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.cast import stop_gradient
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.reduce import max as max_of, mean
 from gradtape.ops.select import maximum, where
@@ -43,6 +44,13 @@ def rms(x: Any) -> Any:
     """The root mean square of a vector."""
     size = abs_of(x) if np.dtype(x.dtype).kind == "c" else x
     return sqrt(mean(size * size))
+
+
+def unit(vector: Any, otherwise: Any) -> Any:
+    """A vector divided by its root mean square; another one if it has none, or is not finite."""
+    size = rms(vector)
+    known = isfinite(size) & (size > 0)
+    return where(known, vector / where(known, size, 1.0), otherwise)
 
 
 def still(x: Any) -> Any:

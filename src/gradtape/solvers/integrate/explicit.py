@@ -27,6 +27,8 @@ class ExplicitMethod:
         error_order: The order of the error estimate.
         row_count: How many rows a step has.
         reach: How far steps may be too long for errors that the equations damp, or let oscillate.
+        order: The order of the method.
+        miss: How much a step is wrong for errors that change at a rate; see `steps.Method`.
     """
 
     def __init__(self, name: str) -> None:
@@ -36,6 +38,8 @@ class ExplicitMethod:
         self.error_order: int = solver.error_estimator_order
         self.reach: float | None = _REACH[name]
         self._a, self._b, self._c = solver.A, solver.B, solver.C
+        self.order: int = solver.order
+        self.miss = _miss(solver.A, solver.B, self.order, _REACH[name])
         self._is_dop = name == "DOP853"
         if self._is_dop:
             self._e = [solver.E5, solver.E3]
@@ -98,6 +102,19 @@ class ExplicitMethod:
         for n in reversed(range(len(factors) - 1)):
             total = factors[n] + (x if n % 2 else 1 - x) * total
         return y_old + x * total
+
+
+def _miss(a: Any, b: Any, order: int, reach: float) -> float:
+    """The largest |R(z) − exp(z)|/|z|^(order + 1) within reach, relative to exp(z) if it grows."""
+    stages = len(b)
+    z = np.linspace(0.1, reach, 40)[:, None] * np.exp(1j * np.linspace(0, np.pi, 40))
+    # R(z) = 1 + z·bᵀ·(1 + z·A + z²·A² + …)·1
+    power, total = np.ones(stages), np.ones_like(z)
+    for n in range(1, stages + 1):
+        total = total + z**n * (b @ power)
+        power = a[:, : stages - 1] @ power[: stages - 1]
+    wrong = np.abs(total - np.exp(z)) / np.maximum(np.abs(np.exp(z)), 1.0)
+    return float(np.max(wrong / np.abs(z) ** (order + 1)))
 
 
 def _combined(coefficients: Sequence[float], ks: Sequence[Any]) -> Any:

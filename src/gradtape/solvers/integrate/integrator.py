@@ -4,9 +4,12 @@ The grid of steps is a constant of the derivatives. It is stretched if the ends 
 move: step n is at the same fraction of the interval.
 
 The estimate of errors does not see that steps are too long for a component at rest: it is
-multiplied by |R(h·λ)| > 1 at each step, and stays 0. Its derivatives are multiplied likewise, and
-are not 0. So explicit methods also keep steps so short that no error grows which the equations
-damp. How fast errors change is estimated by the power method, with one call of f for each step.
+multiplied by R(h·λ) in place of exp(h·λ) at each step, and stays 0. Its derivatives are multiplied
+likewise, and are not 0. So explicit methods also keep steps so short that no error grows which the
+equations damp, and that a derivative of the solution is as accurate as the solution. How fast
+errors change at most is estimated by the power method, and how fast a derivative does, by following
+one roughly: fast parts of it count as long as the equations have not damped them. That takes two
+calls of f for each step.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import maximum, minimum, where
-from gradtape.solvers.integrate.error_norm import Tolerances, rms, still
+from gradtape.solvers.integrate.error_norm import Tolerances, rms, still, unit
 from gradtape.solvers.integrate.steps import Ends, Method, Mode, Piece, RightHandSide, State, Step
 
 # A step is at most so many times longer, and at least so many times shorter, than the last.
@@ -32,6 +35,9 @@ _LONGER, _SHORTER = 10.0, 0.2
 # Calls for a first estimate of how fast errors change; and the most steps that are taken because of
 # it. More of them mean that the equations are too stiff for the method.
 _FIRST_ESTIMATES, _MOST_STEPS = 3, 1e5
+# The error of a tangent that is allowed in a step, relative to it, in units of rtol: with less,
+# steps would be shorter than SciPy's also where all moves.
+_TANGENT_ERROR = 3.0
 
 
 class Interval:
@@ -113,18 +119,21 @@ class Integrator:
             h, calls = self._estimated(still(y), still(f)), 2
         else:
             h = np.float64(self._first_step)
-        mode = None
+        tangent, mode = _any_direction(y, 1), None
         if self._method.reach is not None:
-            mode = Mode(_any_direction(y), np.float64(0.0), np.float64(0.0))
+            none = np.float64(0.0)
+            mode = Mode(_any_direction(y, 0), none, none, none)
             for _ in range(_FIRST_ESTIMATES):
                 mode = self._fastest(t, still(y), still(f), mode)
-            calls += _FIRST_ESTIMATES
+            tangent, mode = self._followed(t, still(y), still(f), none, tangent, mode)
+            calls += _FIRST_ESTIMATES + 1
             if self._first_step is None:
                 h = minimum(h, self._longest(mode))
         rows = tuple(zeros_like(y) for _ in range(self._method.row_count))
         never = np.bool_(False)
         return State(
-            t, y, f, h, t, y, f, rows, never, never, np.int64(calls), np.int64(0), mode
+            t, y, f, h, t, y, f, rows, never, never, np.int64(calls), np.int64(0), tangent,
+            mode,
         )  # fmt: skip
 
     # ---- lengths of steps -------------------------------------------------------------------
@@ -149,24 +158,61 @@ class Integrator:
         h = minimum(minimum(100 * h, longer), minimum(interval.length(), self._max_step))
         return where(isfinite(h), h, interval.length())
 
-    def _fastest(self, t: Any, y: Any, f: Any, mode: Mode) -> Mode:
-        """A better direction in which errors change fastest: v ← ∂f/∂y·v, by a difference."""
-        scale = self._tolerances.scale(y)
-        # As large as the errors that are allowed
-        size = rms(where(scale == 0, 0.0, mode.direction / where(scale == 0, 1.0, scale)))
+    def _change(self, t: Any, y: Any, f: Any, direction: Any) -> Any:
+        """∂f/∂y times a direction, by a difference as large as the errors that are allowed."""
+        size = self._size(direction, y)
         size = where(size == 0, 1.0, size)
         with np.errstate(all="ignore"):
-            ahead = still(self._f(t, y + mode.direction / size))
-            change = (ahead - f) * size
+            return (still(self._f(t, y + direction / size)) - f) * size
+
+    def _size(self, direction: Any, y: Any) -> Any:
+        scale = self._tolerances.scale(y)
+        return rms(where(scale == 0, 0.0, direction / where(scale == 0, 1.0, scale)))
+
+    def _fastest(self, t: Any, y: Any, f: Any, mode: Mode) -> Mode:
+        """A better direction in which errors change fastest: v ← ∂f/∂y·v."""
+        change = self._change(t, y, f, mode.direction)
+        with np.errstate(all="ignore"):
             rate = rms(change)
         known = isfinite(rate) & (rate > 0)
         direction = where(known, change / where(known, rate, 1.0), mode.direction)
-        return Mode(direction, where(known, rate, 0.0), mode.rate)
+        return mode._replace(direction=direction, rate=where(known, rate, 0.0), before=mode.rate)
+
+    def _followed(
+        self, t: Any, y: Any, f: Any, h: Any, tangent: Any, mode: Mode
+    ) -> tuple[Any, Mode]:
+        """The tangent after a step, by Euler's method, in which fast parts are damped."""
+        change = self._change(t, y, f, tangent)
+        size = self._size(tangent, y)
+        with np.errstate(all="ignore"):
+            drift = self._size(change, y) / where(size == 0, 1.0, size)
+        known = isfinite(drift) & (drift > 0)
+        ahead = tangent + h / (1 + abs_of(h) * self._rate(mode)) * change
+        return unit(ahead, tangent), mode._replace(drift=where(known, drift, 0.0))
+
+    def _rate(self, mode: Mode) -> Any:
+        """The fastest change: two in turn tell |λ| of pairs of complex λ, too."""
+        return sqrt(mode.rate * mode.before)
+
+    def _stable(self, mode: Mode) -> Any:
+        """The longest stable step."""
+        rate = self._rate(mode)
+        return where(rate > 0, self._method.reach / where(rate > 0, rate, 1.0), np.inf)
 
     def _longest(self, mode: Mode) -> Any:
-        """The longest stable step: two changes in turn tell |λ| of pairs of complex λ, too."""
-        rate = sqrt(mode.rate * mode.before)
-        return where(rate > 0, self._method.reach / where(rate > 0, rate, 1.0), np.inf)
+        """The longest step that is stable, and accurate for the tangent.
+
+        What changes at a rate λ ≤ Λ is wrong by c·|h·λ|^(p + 1) ≤ c·(h·Λ)^p·h·λ, and all of it
+        together by no more than c·(h·Λ)^p·h times the drift.
+        """
+        method, rate, drift = self._method, self._rate(mode), mode.drift
+        power = method.order + 1
+        # In units of 1/Λ
+        part = where(drift > 0, rate / where(drift > 0, drift, 1.0), np.inf)
+        allowed = _TANGENT_ERROR * self._tolerances.rtol
+        accurate = (allowed / method.miss * part) ** (1 / power)
+        reach = minimum(method.reach, accurate)
+        return where(rate > 0, reach / where(rate > 0, rate, 1.0), np.inf)
 
     def attempt(self, state: State) -> State:
         """Try one step: the next state, or the same with a shorter step to try."""
@@ -185,13 +231,17 @@ class Integrator:
             return where(good, new, old)
 
         y, f, mode, calls = kept(step.y, state.y), kept(step.f, state.f), state.mode, step.calls
+        tangent = state.tangent if step.tangent is None else kept(step.tangent, state.tangent)
         if mode is not None:
-            mode = self._fastest(kept(t_new, t), still(y), still(f), mode)
+            at = kept(t_new, t), still(y), still(f)
+            mode = self._fastest(*at, mode)
+            tangent, mode = self._followed(*at, kept(h, 0.0), tangent, mode)
             # If f jumps there, the estimate is too large for once.
-            most = maximum(self._longest(mode), _SHORTER * abs_of(h))
+            stable = maximum(self._stable(mode), _SHORTER * abs_of(h))
             ahead = abs_of(interval.end - t_new)
-            failed = failed | (good & (next_h > most) & (ahead > _MOST_STEPS * most))
-            next_h, calls = minimum(next_h, most), calls + 1
+            failed = failed | (good & (next_h > stable) & (ahead > _MOST_STEPS * stable))
+            next_h = minimum(next_h, maximum(self._longest(mode), _SHORTER * abs_of(h)))
+            calls = calls + 2
         return State(
             kept(t_new, t),
             y,
@@ -205,6 +255,7 @@ class Integrator:
             failed,
             state.calls + calls,
             state.tries + 1,
+            tangent,
             mode,
         )
 
@@ -261,8 +312,8 @@ class Integrator:
         return where(none, ends.y_old + ends.f_old * since, inside)
 
 
-def _any_direction(y: Any) -> Any:
+def _any_direction(y: Any, seed: int) -> Any:
     """A vector with a part in all directions; neighbours have different signs, as in fast modes."""
     size = y.shape[0]
-    vector = np.random.default_rng(0).uniform(0.5, 1.5, size) * (-1.0) ** np.arange(size)
+    vector = np.random.default_rng(seed).uniform(0.5, 1.5, size) * (-1.0) ** np.arange(size)
     return astype(vector / np.sqrt(np.mean(vector**2)), y.dtype)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape.autodiff.forward import zeros_like
 from gradtape.autodiff.transforms import jvp
 from gradtape.core.aval import Aval
 from gradtape.graph.loops import while_loop
@@ -19,9 +20,9 @@ from gradtape.ops.creation import eye
 from gradtape.ops.join import concatenate, stack
 from gradtape.ops.linalg.solve import factored
 from gradtape.ops.matmul import matmul
-from gradtape.ops.select import where
+from gradtape.ops.select import maximum, where
 from gradtape.solvers.implicit import ImplicitFunction
-from gradtape.solvers.integrate.error_norm import Tolerances, rms, still
+from gradtape.solvers.integrate.error_norm import Tolerances, rms, still, unit
 from gradtape.solvers.integrate.steps import Ends, RightHandSide, State, Step
 from gradtape.solvers.linear import columns, linear_solver
 
@@ -39,6 +40,10 @@ _E = np.array([-13 - 7 * _ROOT, -13 + 7 * _ROOT, -1]) / 3
 # Z at c is a polynomial without constant term; its coefficients are _POWERS·Z.
 _POWERS = np.linalg.inv(_C[:, None] ** np.arange(1, 4))
 _MOST_ITERATIONS = 6
+# Equations of a tangent are linear, but only the Jacobian at the start of the step is factored.
+_TANGENT_ITERATIONS = 3
+# Errors are estimated by third order, and the method is of fifth: a tangent may be wrong by more.
+_TANGENT_ERROR = 10.0
 
 
 def _blocks() -> tuple[Any, Any, Any]:
@@ -67,6 +72,8 @@ class Radau:
     error_order = 3
     row_count = 3
     reach: float | None = None
+    order = 5
+    miss = np.nan
 
     def __init__(
         self,
@@ -80,7 +87,7 @@ class Radau:
     def step(self, f: RightHandSide, t: Any, h: Any, state: State, tolerances: Tolerances) -> Step:
         y = state.y
         shape, floating = tuple(y.shape), np.dtype(np.float64)
-        constants = [Aval((), np.dtype(np.int64)), Aval((), floating)]
+        constants = [Aval((), np.dtype(np.int64)), Aval((), floating), Aval(shape, floating)]
         function = ImplicitFunction(
             "solve_ivp", self._residual, [Aval((3, *shape), floating)], constants, self._linear
         )
@@ -88,14 +95,16 @@ class Radau:
         def solver(*inputs: Any) -> tuple[Any, ...]:
             return self._solution(tolerances, *inputs)
 
-        guesses = [self._extrapolated(still(h), state), still(state.f), state.rejected]
+        guesses = [
+            self._extrapolated(still(h), state), still(state.f), state.rejected, state.tangent
+        ]  # fmt: skip
         inputs = [*guesses, t, h, y, *self._operands]
-        z, iterations, error = function(solver, inputs, guesses=len(guesses))
+        z, iterations, error, tangent = function(solver, inputs, guesses=len(guesses))
         new = y + z[2]
         safety = 0.9 * (2 * _MOST_ITERATIONS + 1) / (2 * _MOST_ITERATIONS + iterations)
         rows = tuple(z[n] for n in range(3))
         # Three calls of each iteration, one for the error, and one at the end.
-        return Step(new, f(t + h, new), rows, error, safety, 3 * iterations + 2)
+        return Step(new, f(t + h, new), rows, error, safety, 3 * iterations + 2, still(tangent))
 
     def between(self, x: Any, ends: Ends, rows: Sequence[Any]) -> Any:
         return ends.y_old + _polynomial(x, rows)
@@ -117,15 +126,15 @@ class Radau:
 
     # Z − h·A·f(t + c·h, y + Z)
     def _residual(self, x: Sequence[Any], _constants: Any, inputs: Sequence[Any]) -> Any:
-        t, h, y = inputs[3:6]
+        t, h, y = inputs[4:7]
         (z,) = x
-        return z - h * matmul(_A, self._stages(t, h, y, z, inputs[6:]))
+        return z - h * matmul(_A, self._stages(t, h, y, z, inputs[7:]))
 
     def _solution(
-        self, tolerances: Tolerances, z: Any, slope: Any, rejected: Any, t: Any, h: Any, y: Any,
-        *operands: Any,
-    ) -> tuple[Any, Any, Any]:  # fmt: skip
-        """Z, the number of iterations, and the error relative to what is allowed."""
+        self, tolerances: Tolerances, z: Any, slope: Any, rejected: Any, tangent: Any, t: Any,
+        h: Any, y: Any, *operands: Any,
+    ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+        """Z, the number of iterations, the error relative to what is allowed, and the tangent."""
 
         def f(t: Any, y: Any) -> Any:
             return self._f(t, y, operands)
@@ -167,7 +176,29 @@ class Radau:
         # A large error is estimated again with its stiff part removed.
         again = tolerances.norm(matrices.first(f(t, y + error) + part), y, new)
         size = where(rejected & (size > 1), again, size)
-        return z, end.count, where(end.good, size, np.inf)
+        pushed, missed = self._pushed(matrices, t, h, y, z, tangent, operands)
+        # What is at rest makes no error, but its derivatives do.
+        allowed = _TANGENT_ERROR * tolerances.rtol * rms(tangent / scale)
+        size = maximum(size, rms(missed / scale) / where(allowed == 0, 1.0, allowed))
+        return z, end.count, where(end.good, size, np.inf), unit(pushed, tangent)
+
+    def _pushed(
+        self, matrices: _Matrices, t: Any, h: Any, y: Any, z: Any, tangent: Any,
+        operands: Sequence[Any],
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """A tangent at the end of a step, and its estimated error: a step of v′ = ∂f/∂y·v."""
+
+        def change(t: Any, y: Any, v: Any) -> Any:
+            return jvp(lambda y: self._f(t, y, operands), (y,), (v,))[1]
+
+        w = zeros_like(z)
+        for _ in range(_TANGENT_ITERATIONS):
+            at = zip(_C, z, matmul(_T, w), strict=True)
+            stages = stack([change(t + c * h, y + own, tangent + moved) for c, own, moved in at])
+            w = w + matrices.solution(matmul(_T_INVERSE, stages) - matmul(_BLOCKS, w) / h)
+        moved = matmul(_T, w)
+        missed = matrices.first(change(t, y, tangent) + matmul(_E, moved) / h)
+        return tangent + moved[2], missed
 
 
 class _Newton(NamedTuple):

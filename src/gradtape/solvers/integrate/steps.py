@@ -22,6 +22,7 @@ class Step(NamedTuple):
             derivatives.
         safety: How much of the next step that the error allows is taken.
         calls: How often the right-hand side was called.
+        tangent: The derivative of the solution at its end, if the method has it; else None.
     """
 
     y: Any
@@ -30,6 +31,7 @@ class Step(NamedTuple):
     error: Any
     safety: Any
     calls: Any
+    tangent: Any = None
 
 
 class Ends(NamedTuple):
@@ -65,17 +67,19 @@ class Piece(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """An estimate of the direction in which errors change fastest.
+    """How errors change along the solution.
 
     Attributes:
-        direction: The direction.
+        direction: A direction in which they change fastest.
         rate: How fast they changed along the direction before; 0 if that is not known.
         before: How fast along the one before that.
+        drift: How fast the tangent of the state changes, relative to its size.
     """
 
     direction: Any
     rate: Any
     before: Any
+    drift: Any
 
 
 class State(NamedTuple):
@@ -94,7 +98,9 @@ class State(NamedTuple):
         failed: Whether no step is short enough.
         calls: How often the right-hand side has been called.
         tries: How many steps have been tried.
-        mode: The direction in which errors change fastest; None if the method does not need it.
+        tangent: A derivative of the solution, which began as one by all of y0; of any length, and
+            without derivatives of its own.
+        mode: How errors change; None if the method does not need it.
     """
 
     t: Any
@@ -109,6 +115,7 @@ class State(NamedTuple):
     failed: Any
     calls: Any
     tries: Any
+    tangent: Any
     mode: Mode | None
 
 
@@ -120,11 +127,17 @@ class Method(Protocol):
         row_count: How many rows a step has.
         reach: The longest step with which no error grows that the equations damp, in units of the
             fastest change of an error; None if there is none.
+        order: The order of the method.
+        miss: A step of length h multiplies an error that changes at a rate λ by exp(h·λ), but for
+            this times |h·λ| to the power of the order and one. It is not used if steps have
+            tangents.
     """
 
     error_order: int
     row_count: int
     reach: float | None
+    order: int
+    miss: float
 
     def step(self, f: RightHandSide, t: Any, h: Any, state: State, tolerances: Tolerances) -> Step:
         """Try a step of length h from t."""
