@@ -68,6 +68,21 @@ LOSSES: dict[str, tuple[Any, Any, Any]] = {
         {"w": draw(20, 30), "v": draw(20, 9)},
         draw(SAMPLES, 2, 11, 30),
     ),
+    "two layers in a row": (
+        lambda p, x: np.sum(((x @ p["w"]) @ p["v"]) ** 2),
+        {"w": draw(30, 20), "v": draw(20, 40)},
+        draw(SAMPLES, 2, 30),
+    ),
+    "one layer twice": (
+        lambda p, x: np.sum(np.abs((x @ p["w"]) @ p["w"])),
+        {"w": draw(30, 30)},
+        draw(SAMPLES, 30),
+    ),
+    "one layer often": (
+        lambda p, x: np.sum(np.abs(((x @ p["w"]) @ p["w"]) @ p["w"])),
+        {"w": draw(7, 7)},
+        draw(SAMPLES, 2, 7),
+    ),
     "matrix @ vector": (
         lambda p, x: np.sum(np.tanh(p["w"] @ x)),
         {"w": draw(20, 30)},

@@ -282,7 +282,10 @@ class _Loss:
         self._params = graph.inputs[:count]
         self._samples = graph.inputs[count : count + len(batch.samples)]
         self._dependent = dependent_values(graph, self._samples)
+        # Values that depend on the sample, and cotangents of ops by their results: one value may
+        # be both, the result of one op and an operand of the next.
         self._known: dict[Value, Any] = {}
+        self._ct_of: dict[Value, Any] = {}
         inputs = zip(graph.inputs, (*batch.params, *batch.samples, *captures), strict=True)
         self._shared = {value: one for value, one in inputs if value not in self._dependent}
 
@@ -330,7 +333,7 @@ class _Loss:
         (cts, gradients), read = each(zeros, [params[n] for n in small], *samples)
         self._known.update(zip(self._samples, samples, strict=True))
         self._known.update(zip(with_taps.values, read, strict=True))
-        self._known.update({n.outputs[0]: ct for n, ct in zip(with_taps.nodes, cts, strict=True)})
+        self._ct_of.update({n.outputs[0]: ct for n, ct in zip(with_taps.nodes, cts, strict=True)})
         return gradients
 
     def _squares_by(self, param: _Parameter) -> Any:
@@ -353,7 +356,7 @@ class _Loss:
 
     def _row_pairs(self, use: Use) -> tuple[Any, Any]:
         """Rows a and b of each sample, (samples, rows, …), with the gradient Σ a·bᵀ."""
-        other, ct = use.node.operands[1 - use.position], self._known[use.node.outputs[0]]
+        other, ct = use.node.operands[1 - use.position], self._ct_of[use.node.outputs[0]]
         if use.op is linear_op:  # x·Wᵀ: Σ ct·xᵀ
             return _rows(ct), _rows(self._value(use.node.operands[0]))
         x = self._value(other)
@@ -385,7 +388,7 @@ class _Loss:
         places, cts = [], []
         for use in param.uses:
             indices = self._value(use.node.operands[1])
-            ct = self._known[use.node.outputs[0]]
+            ct = self._ct_of[use.node.outputs[0]]
             indices = reshape(indices, (len(indices), math.prod(indices.shape[1:])))
             ct = reshape(ct, (*indices.shape, math.prod(param.value.shape[1:])))
             skip = use.node.params["skip"]
@@ -413,7 +416,8 @@ class _Loss:
         outs = [use.node.outputs[0] for use in param.uses]
 
         def of_one(values: Sequence[Any]) -> Any:
-            known = dict(zip((*outs, *moving), values, strict=True))
+            cts = dict(zip(outs, values[: len(outs)], strict=True))
+            known = dict(zip(moving, values[len(outs) :], strict=True))
             total: Any = None
             for use in param.uses:
                 operands = [
@@ -422,7 +426,7 @@ class _Loss:
                 ]
                 out = use.node.outputs[0]
                 rule = use.op.vjps[use.position]
-                part = rule(known[out], out.aval, *operands, **use.node.params)
+                part = rule(cts[out], out.aval, *operands, **use.node.params)
                 total = part if total is None else total + part
             return total
 
@@ -430,7 +434,7 @@ class _Loss:
             return [_squares(vmap(lambda *one: of_one(one))(*values))]
 
         nbytes = math.prod(param.value.shape) * param.value.dtype.itemsize
-        arrays = [self._known[out] for out in outs] + [self._value(x) for x in moving]
+        arrays = [self._ct_of[out] for out in outs] + [self._value(x) for x in moving]
         return _chunked(of_some, nbytes, arrays)[0]
 
     def _value(self, operand: Any) -> Any:
