@@ -20,6 +20,10 @@ def draw(*shape: int) -> Any:
     return np.random.default_rng(shape).standard_normal(shape)
 
 
+def complex_draw(*shape: int) -> Any:
+    return draw(*shape) + 1j * draw(*shape[::-1]).reshape(shape)
+
+
 def rnn(p: Any, xs: Any) -> Any:
     h = np.zeros_like(xs, shape=p["u"].shape[0])
     for x in xs:
@@ -170,6 +174,41 @@ LOSSES: dict[str, tuple[Any, Any, Any]] = {
         {"w": draw(30, 20) + 1j * draw(30, 20)[::-1]},
         draw(SAMPLES, 30),
     ),
+    "complex vectors": (
+        lambda p, x: np.sum(np.abs(p["w"] @ x) ** 2),
+        {"w": draw(20, 30)},
+        complex_draw(SAMPLES, 30),
+    ),
+    "complex sequences": (
+        lambda p, x: np.sum(np.abs(np.exp(1j * (x @ p["w"])))),
+        {"w": draw(30, 20)},
+        complex_draw(SAMPLES, 3, 30),
+    ),
+    "complex rows, real weights": (
+        lambda p, x: np.sum(np.abs(gt.nn.linear(x, p["w"], p["b"]) @ p["v"])),
+        {"w": draw(20, 30), "b": complex_draw(20), "v": draw(20, 60)},
+        complex_draw(SAMPLES, 2, 30),
+    ),
+    "complex bias": (
+        lambda p, x: np.sum(np.abs(gt.nn.linear(x, p["w"], p["b"]))),
+        {"w": draw(20, 30), "b": complex_draw(20)},
+        draw(SAMPLES, 30),
+    ),
+    "complex activations": (
+        lambda p, x: np.sum(np.abs(p["w"] @ np.exp(1j * (p["v"] @ x)))),
+        {"w": draw(20, 30), "v": draw(30, 4)},
+        draw(SAMPLES, 4),
+    ),
+    "few weights, complex samples": (
+        lambda p, x: np.sum(np.abs(p["w"] @ x) ** 2),
+        {"w": draw(2, 3)},
+        complex_draw(SAMPLES, 3),
+    ),
+    "long complex sequences": (
+        lambda p, x: np.sum(np.abs(np.exp(1j * (p["w"] @ x)))),
+        {"w": draw(7, 9)},
+        complex_draw(SAMPLES, 9, 4),
+    ),
     "branch on a value": (branches, {"w": draw(30, 20)}, draw(SAMPLES, 30)),
 }
 losses = pytest.mark.parametrize("name", LOSSES)
@@ -221,7 +260,7 @@ def test_norms_in_other_ways(name: str) -> None:
     if samples.dtype.kind == "f":
         half = np.array(samples, np.float32)
         single = {
-            k: np.asarray(v, np.complex64 if name == "complex" else np.float32)
+            k: np.asarray(v, np.complex64 if np.iscomplexobj(v) else np.float32)
             for k, v in params.items()
         }
         if name != "scan":

@@ -6,7 +6,8 @@ op, for all samples in one backward pass, and together with the other operands o
 the gradient by the parameter.
 
 - A matrix: the gradient is Σ x·ctᵀ over the rows of a sample (of a sequence), and its square norm
-  Σ (x·x′)(ct·ct′) over pairs of rows. For a single row that is |x|²·|ct|².
+  Σ (x·x′)(ct·ct′) over pairs of rows. For a single row that is |x|²·|ct|². Complex rows of a real
+  matrix count as two each, real and imaginary parts.
 - A table that rows are read from: the same with 1 for x·x′ if both read the same row, else 0.
 - Anything else, and matrices where pairs of rows would take longer: the gradient of some samples
   at a time is computed by the op's own rule, and dropped when its norm is known.
@@ -36,6 +37,7 @@ from gradtape.autodiff.reverse import grad
 from gradtape.autodiff.transforms import vmap
 from gradtape.backends import is_raw
 from gradtape.core.aval import Aval, aval_of
+from gradtape.core.broadcasting import fit
 from gradtape.core.call import is_differentiable
 from gradtape.core.op import op_of
 from gradtape.core.portable import Transformed
@@ -355,16 +357,16 @@ class _Loss:
     # ---- matrices: pairs of rows ----------------------------------------------------------------
 
     def _row_pairs(self, use: Use) -> tuple[Any, Any]:
-        """Rows a and b of each sample, (samples, rows, …), with the gradient Σ a·bᵀ."""
+        """Real rows a and b of each sample, (samples, rows, …), with the gradient Σ a·bᵀ."""
         other, ct = use.node.operands[1 - use.position], self._ct_of[use.node.outputs[0]]
-        if use.op is linear_op:  # x·Wᵀ: Σ ct·xᵀ
-            return _rows(ct), _rows(self._value(use.node.operands[0]))
+        if use.op is linear_op:  # x·Wᵀ: Σ ct·xᴴ
+            return _real_pairs(_rows(ct), _rows(self._value(use.node.operands[0])))
         x = self._value(other)
-        if use.position == 1:  # x·M: Σ x·ctᵀ
-            return _rows(x), _rows(ct)
-        if len(other.shape) > 1:  # M·y: Σ ct·yᵀ over columns
+        if use.position == 1:  # x·M: Σ x̄·ctᵀ
+            return _real_pairs(_rows(x), _rows(ct))
+        if len(other.shape) > 1:  # M·y: Σ ct·yᴴ over columns
             x, ct = swapaxes(x, -1, -2), swapaxes(ct, -1, -2)
-        return _rows(ct), _rows(x)
+        return _real_pairs(_rows(ct), _rows(x))
 
     def _by_pairs(self, pairs: Sequence[tuple[Any, Any]], count: int) -> Any:
         sides = [
@@ -427,6 +429,7 @@ class _Loss:
                 out = use.node.outputs[0]
                 rule = use.op.vjps[use.position]
                 part = rule(cts[out], out.aval, *operands, **use.node.params)
+                part = fit(part, param.value)  # real for a real parameter
                 total = part if total is None else total + part
             return total
 
@@ -458,6 +461,21 @@ class _Loss:
 def _rows(x: Any) -> Any:
     """Vectors along the last axis of each sample as rows, (samples, rows, size)."""
     return reshape(x, (x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1]))
+
+
+def _real_pairs(left: Any, right: Any) -> tuple[Any, Any]:
+    """Real rows for complex ones, which have the real part of Σ a·b̄ᵀ as their Σ a·bᵀ.
+
+    That is Σ Re(a)·Re(b)ᵀ + Im(a)·Im(b)ᵀ, whichever of the two is conjugated: the gradient by a
+    real matrix.
+    """
+    if left.dtype.kind == "c" and right.dtype.kind == "c":
+        return concatenate([real(left), imag(left)], 1), concatenate([real(right), imag(right)], 1)
+    return _real_part(left), _real_part(right)
+
+
+def _real_part(x: Any) -> Any:
+    return real(x) if x.dtype.kind == "c" else x
 
 
 def _wide(x: Any) -> Any:
