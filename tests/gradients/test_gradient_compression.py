@@ -151,6 +151,8 @@ def test_errors() -> None:
         (lambda: g.LowRank(1.5), DTypeError, "rank=1.5, expected an integer"),
         (lambda: g.TopK(0), ArgumentError, "k=0"),
         (lambda: g.TopK(fraction=1.5), ArgumentError, "fraction=1.5"),
+        (lambda: g.TopK(fraction=0.0), ArgumentError, r"fraction=0\.0, .* above 0"),
+        (lambda: g.TopK(fraction=float("nan")), ArgumentError, "fraction=nan"),
         (lambda: g.LowRank(0), ArgumentError, "rank=0"),
         (lambda: g.TopK(1).residual(), ArgumentError, "nothing was compressed"),
         (lambda: g.TopK(1).compress(x * 1j), DTypeError, "expected real numbers"),

@@ -242,7 +242,8 @@ class TopK(Compressor):
             )
         self.k = None if k is None else as_integer(k, "TopK", "k")
         self.fraction = None if fraction is None else as_number(fraction, "TopK", "fraction")
-        if (self.k is not None and self.k < 1) or not 0 < (self.fraction or 1) <= 1:
+        few = self.k is not None and self.k < 1
+        if few or (self.fraction is not None and not 0 < self.fraction <= 1):
             raise ArgumentError(
                 f"TopK: got k={k} and fraction={fraction}, expected k >= 1, or a fraction "
                 "above 0 and up to 1"
