@@ -100,6 +100,16 @@ def test_table_of_rich() -> None:
     assert "1/2" in shown
 
 
+def test_names_that_look_like_markup() -> None:
+    names = ("a[b]", "[/]", "c\\", ":bug:")
+    stats = statistics({name: np.full(2, np.nan if name == "a[b]" else 1.0) for name in names})
+    console = Console(file=io.StringIO(), width=120)
+    console.print(stats.table())
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    for name in names:
+        assert f" {name} " in shown
+
+
 def test_errors() -> None:
     with pytest.raises(ConversionError, match="return the gradients, and call it outside"):
         gt.jit(lambda x: statistics(x).norm)(np.ones(2))

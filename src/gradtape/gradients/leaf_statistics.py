@@ -90,9 +90,10 @@ class GradientStatistics:
     def table(self) -> Any:
         """Return a table of the package rich, with problems in red: `rich.print(stats.table())`."""
         table = load("rich.table").Table("gradient", *_COLUMNS, "problems")
+        as_it_is = load("rich.text").Text  # a name like a[b] is no markup
         for leaf in self.leaves.values():
             style = "red" if leaf.problems else None
-            table.add_row(leaf.name, *_cells(leaf), ", ".join(leaf.problems), style=style)
+            table.add_row(as_it_is(leaf.name), *_cells(leaf), ", ".join(leaf.problems), style=style)
         return table
 
     def __str__(self) -> str:
