@@ -17,7 +17,7 @@ import numpy as np
 from gradtape import tree
 from gradtape.errors import ArgumentError, DTypeError, a_type
 from gradtape.gradients.leaves import Gradients, wide
-from gradtape.gradients.step import State, Step, check_state
+from gradtape.gradients.step import State, Step, check_entries
 from gradtape.ops.arguments import as_integer, as_number
 from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.arrays.select_k import topk
@@ -132,7 +132,7 @@ class Compressor(Step):
             grads: Nested containers of gradients.
             state: What `init` or the last `send` returned.
         """
-        check_state(self._name, state, {"residual", "memory"})
+        self.check_state(state)
         gradients = self._gradients(grads)
         kept = gradients.beside(state["residual"], "residual")
         parts, rests, memory = [], [], []
@@ -167,6 +167,17 @@ class Compressor(Step):
         """
         message, state = self.send(grads, state)
         return self.decompress(message), state
+
+    def check_state(self, state: State) -> None:
+        """Raise an error for a state that is not one of a compressor.
+
+        Args:
+            state: What may be one.
+
+        Raises:
+            ArgumentError: It is not.
+        """
+        check_entries(self._name, state, {"residual", "memory"})
 
     # ---- one array ------------------------------------------------------------------------------
 
