@@ -64,6 +64,45 @@ def test_vanishing_and_exploding() -> None:
     ]
 
 
+def test_large_numbers() -> None:
+    stats = statistics({"b": np.full(4, 3e38, np.float32)})
+    assert stats.leaves["b"].norm == stats.norm == pytest.approx(6e38)
+    assert stats.problems == ["b: exploding, the norm is 6e+38"]
+    large = statistics(np.array([1e300, -1e300])).leaves["array"]
+    assert (large.mean, large.std, large.norm) == (0.0, 1e300, pytest.approx(2**0.5 * 1e300))
+    most = np.finfo(np.float64).max
+    largest = statistics(np.full(7, most)).leaves["array"]
+    assert (largest.norm, largest.mean, largest.std, largest.infs) == (np.inf, most, 0.0, 0)
+    assert largest.problems == ("exploding",)
+    assert statistics(np.full(7, -most)).leaves["array"].mean == -most
+    tiny = statistics(np.array([5e-324, -5e-324])).leaves["array"]
+    assert (tiny.mean, tiny.std) == (0.0, 5e-324)
+    # The magnitude is too large for complex64, and then for complex128.
+    single = statistics(np.full(2, 3e38 * (1 + 1j), np.complex64)).leaves["array"]
+    assert (single.max, single.infs) == (pytest.approx(2**0.5 * 3e38), 0)
+    double = statistics(np.full(2, most * (1 + 1j))).leaves["array"]
+    assert (double.max, double.infs, double.problems) == (np.inf, 0, ("exploding",))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_parameters_that_are_not_finite(wrong: float) -> None:
+    params = {"w": np.array([1.0, wrong])}
+    stats = statistics({"w": np.array([1e9, 0.0])}, params)
+    assert stats.problems == ["w: exploding, the norm is 1e+09"]
+    assert stats.leaves["w"].relative is None
+    assert not np.isfinite(stats.leaves["w"].param_norm)
+    assert statistics({"w": np.full(2, 1e-9)}, params).leaves["w"].problems == ("vanishing",)
+    assert statistics({"w": np.ones(2)}, params).problems == []
+
+
+def test_parameters_of_another_size() -> None:
+    large, small = {"w": np.full(1, 1e300)}, {"w": np.full(1, 1e-300)}
+    assert statistics(large, small).leaves["w"].problems == ("exploding",)
+    assert statistics(small, large).leaves["w"].problems == ("vanishing",)
+    wrong = statistics({"w": np.array([1e300, np.inf])}, {"w": np.ones(2)})
+    assert wrong.leaves["w"].problems == ("inf",)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, gt.bfloat16, np.float32, np.complex64])
 def test_dtypes(dtype: Any) -> None:
     x = np.full((2, 3), 3.0).astype(dtype)
