@@ -10,6 +10,7 @@ import pytest
 import gradtape as gt
 from gradtape import tree
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.io.leaf_names import named_leaves
 
 g = gt.gradients
 MAKERS = {
@@ -93,6 +94,35 @@ def test_zeros_do_not_stop_the_iteration(rng: np.random.Generator) -> None:
 
 
 @makers
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_that_are_missing(make: Any, compiled: bool, rng: np.random.Generator) -> None:
+    """A parameter that a step does not use: its rest is kept for the next time."""
+    compressor = make()
+    step = gt.jit(compressor.apply) if compiled else compressor.apply
+    layers = [{"w": rng.normal(size=(6, 5)), "b": rng.normal(size=5)} for _ in range(8)]
+    given = [{"one": x, "two": [x["w"], None]} for x in layers]
+    given[0] = {"one": {**layers[0], "b": None}, "two": [None, layers[0]["b"]]}
+    given[2] = {"one": {**layers[2], "w": None}, "two": [layers[2]["w"], layers[2]["b"]]}
+    given[3] = {"one": None, "two": [layers[3]["w"], None]}
+    state = compressor.init(given[0])
+    total: dict[str, Any] = {}
+    sent: dict[str, Any] = {}
+    for grads in given:
+        received, state = step(grads, state)
+        assert tree.flatten(received)[1] == tree.flatten(grads)[1]
+        for into, tree_of_arrays in ((total, grads), (sent, received)):
+            for name, x in named_leaves(tree_of_arrays, "")[0].items():
+                into[name] = into.get(name, 0) + x
+    rest = named_leaves(state["residual"], "")[0]
+    assert set(rest) == set(total) == {"one.w", "one.b", "two.0", "two.1"}
+    for name, x in total.items():
+        np.testing.assert_allclose(sent[name] + rest[name], x, atol=1e-12)
+    compressor.state = state
+    assert compressor(None) is None
+    assert compressor.residual()["one"]["w"] is state["residual"]["one"]["w"]
+
+
+@makers
 def test_mean_of_workers(make: Any, rng: np.random.Generator) -> None:
     workers = [make() for _ in range(3)]
     messages = [worker.compress(draw(rng)) for worker in workers]
@@ -168,8 +198,16 @@ def test_errors() -> None:
             call()
     top = g.TopK(1)
     top.compress({"w": x})
-    with pytest.raises(ArgumentError, match="different containers"):
-        top.compress([x])
+    for wrong, text in (
+        ([x], r"grads is a list of 1, expected a dict, as in the gradients before"),
+        ({"v": x}, r"grads has no 'w' and has 'v' besides, expected the keys 'w'"),
+        ({"w": [x]}, r"grads\['w'\] is a list of 1, expected an array"),
+        (x, r"grads is an array, expected a dict"),
+    ):
+        with pytest.raises(ArgumentError, match=f"TopK: got different containers: {text}"):
+            top.compress(wrong)
+    with pytest.raises(ArgumentError, match="TopK: got a state of 0 memories for 1 arrays"):
+        top.send({"w": x}, {"residual": {"w": x}, "memory": []})
     with pytest.raises(ShapeError, match=r"grads\['w'\] has shape \(2, 3\)"):
         top.compress({"w": x[:2]})
 

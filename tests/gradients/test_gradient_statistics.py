@@ -156,5 +156,10 @@ def test_errors() -> None:
         statistics({"w": np.ones(2)}, {"w": np.ones(3)})
     with pytest.raises(ArgumentError, match="different containers"):
         statistics([np.ones(2)], {"w": np.ones(3)})
+    with pytest.raises(
+        ArgumentError, match=r"statistics: grads\['w'\]\[0\] has no parameter: None"
+    ):
+        statistics({"w": [np.ones(2)], "b": np.ones(1)}, {"w": [None], "b": np.ones(1)})
+    assert statistics({"w": None}, {"w": np.ones(3)}).leaves == {}
     with pytest.raises(ArgumentError, match="vanishing=-1"):
         statistics([np.ones(2)], vanishing=-1.0)

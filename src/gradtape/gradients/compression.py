@@ -18,6 +18,7 @@ from gradtape import tree
 from gradtape.errors import ArgumentError, DTypeError, a_type
 from gradtape.gradients.leaves import Gradients, wide
 from gradtape.gradients.step import State, Step, check_entries
+from gradtape.graph.known_values import is_unknown
 from gradtape.ops.arguments import as_integer, as_number
 from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.arrays.select_k import topk
@@ -71,7 +72,8 @@ class Compressor(Step):
         """Return what is to be sent of gradients, and remember the rest.
 
         Args:
-            grads: Nested containers of gradients, the same each time.
+            grads: Nested containers of gradients, the same each time. None for one sends nothing of
+                it, and what is kept of it waits.
 
         Raises:
             ArgumentError: The containers differ from those before.
@@ -129,15 +131,23 @@ class Compressor(Step):
         """Return what is to be sent, and the new state; a pure function.
 
         Args:
-            grads: Nested containers of gradients.
+            grads: Nested containers of gradients, or None for some of them.
             state: What `init` or the last `send` returned.
         """
         self.check_state(state)
         gradients = self._gradients(grads)
-        kept = gradients.beside(state["residual"], "residual")
+        pairs, structure = gradients.paired(
+            state["residual"], "gradient before", "the gradients before"
+        )
+        before = iter(state["memory"])
         parts, rests, memory = [], [], []
-        for x, rest, remembered in zip(gradients.values, kept, state["memory"], strict=True):
-            full = wide(x) + rest
+        for x, rest in pairs:
+            remembered = self.start(x.shape, wide(x).dtype) if rest is None else next(before)
+            if x is None:  # what is kept of it waits
+                rests.append(rest)
+                memory.append(remembered)
+                continue
+            full = wide(x) if rest is None else wide(x) + rest
             part, new = self.packed(full, remembered, x.dtype)
             parts.append(part)
             memory.append(new)
@@ -153,7 +163,7 @@ class Compressor(Step):
             self._name,
         )
         return message, {
-            "residual": tree.unflatten(gradients.structure, rests),
+            "residual": tree.unflatten(structure, rests),
             "memory": memory,
         }
 
@@ -178,6 +188,12 @@ class Compressor(Step):
             ArgumentError: It is not.
         """
         check_entries(self._name, state, {"residual", "memory"})
+        arrays, memories = len(tree.flatten(state["residual"])[0]), len(state["memory"])
+        if arrays != memories:
+            raise ArgumentError(
+                f"{self._name}: got a state of {memories} memories for {arrays} arrays, expected "
+                "one for each; make it by init(grads)"
+            )
 
     # ---- one array ------------------------------------------------------------------------------
 
@@ -318,7 +334,9 @@ class LowRank(Compressor):
         if self.rank * (rows + columns) >= rows * columns:
             return ()
         generator = Generator([self.seed, *shape])
-        return (randn((columns, self.rank), dtype=dtype, generator=generator).numpy(),)
+        numbers = randn((columns, self.rank), dtype=dtype, generator=generator)
+        # In a compiled function, a generator made there draws the same at each call.
+        return (numbers if is_unknown(numbers) else numbers.numpy(),)
 
     def packed(self, x: Any, memory: Parts, dtype: np.dtype[Any]) -> tuple[Parts, Parts]:
         """Return the two factors, or the array."""

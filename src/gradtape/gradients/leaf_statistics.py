@@ -151,7 +151,7 @@ def statistics(
     most = not_negative(exploding, "statistics", "exploding")
     gradients = Gradients("statistics", grads)
     names = list(named_leaves(grads, "statistics")[0])
-    weights = [None] * len(names) if params is None else gradients.beside(params, "parameter")
+    weights = [None] * len(names) if params is None else gradients.beside(params)
     leaves = {}
     for name, g, w in zip(names, gradients.values, weights, strict=True):
         leaves[name] = _of_leaf(name, _known(g), None if w is None else _known(w), least, most)
