@@ -219,9 +219,66 @@ def test_what_is_not_finite_is_sent_once(make: Any, wrong: float, rng: Any) -> N
     x = rng.normal(size=(6, 5))
     bad = x.copy()
     bad[3, 2] = wrong
-    with np.errstate(all="ignore"):
-        assert not np.isfinite(compressor(bad)).all()
+    assert not np.isfinite(compressor(bad)).all()
     kept = compressor.residual()
     sent = sum(compressor(x) for _ in range(20))
     assert np.isfinite(kept).all()
     np.testing.assert_allclose(sent + compressor.residual(), kept + 20 * x, rtol=1e-9, atol=1e-9)
+
+
+def largest(dtype: Any) -> float:
+    return float(gt.finfo(dtype).max)
+
+
+@makers
+@pytest.mark.parametrize("size", [1.0, 0.5, 1e-3])
+@pytest.mark.parametrize("dtype", [np.float16, gt.bfloat16, np.float32, np.float64])
+def test_large_numbers_stay_finite(make: Any, dtype: Any, size: float, rng: Any) -> None:
+    compressor = make()
+    unit = largest(dtype)
+    signs = rng.choice([-1.0, 1.0], (2, 40, 30))
+    total, sent, held = np.zeros((40, 30)), np.zeros((40, 30)), np.ones((40, 30), bool)
+    for sign in signs:
+        grads = {"w": (sign * size * unit).astype(dtype), "b": np.array([1.0, 2.0]).astype(dtype)}
+        received = compressor(grads)
+        # Sums of float64 would overflow.
+        total += grads["w"].astype(float) / unit
+        sent += received["w"].astype(float) / unit
+        kept = compressor.residual()["w"]
+        assert np.isfinite(received["w"].astype(float)).all()
+        assert np.isfinite(kept).all()
+        tolerance = 1e-12 if dtype == np.float64 else 1e-6
+        # A rest can be too large for the dtype it is kept in, which for float16 is float32.
+        held &= np.abs(kept) < largest(kept.dtype)
+        assert held.all() or (dtype != np.float16 and size > 0.1)
+        np.testing.assert_allclose((sent + kept / unit)[held], total[held], atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, gt.bfloat16, np.float32, np.float64])
+def test_sums_that_are_too_large_to_be_sent(dtype: Any) -> None:
+    most, top = largest(dtype), g.TopK(1)
+    x = np.array([0.9 * most, 0.9 * most, 1.0]).astype(dtype)
+    np.testing.assert_array_equal(top(x), [x[0], 0, 0])
+    np.testing.assert_array_equal(top(x).astype(float), [0, most, 0])
+    rest = 2 * (x[1].astype(float) / most) - 1
+    np.testing.assert_allclose(top.residual()[:2] / most, [x[0].astype(float) / most, rest], 1e-6)
+
+
+def test_factors_of_half_precision() -> None:
+    for size in (5e3, 6.5e4, 1e-5):
+        x = np.full((200, 300), size, np.float16)
+        low = g.LowRank(1)
+        np.testing.assert_allclose(low(x).astype(float), x.astype(float), rtol=3e-3)
+        received = x.astype(float) - low.residual()
+        np.testing.assert_allclose(received, x.astype(float), rtol=3e-3)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_waits_until_it_is_sent(wrong: float) -> None:
+    top = g.TopK(1)
+    np.testing.assert_array_equal(top(np.array([wrong, wrong, 1.0])), [wrong, 0, 0])
+    np.testing.assert_array_equal(top.residual(), [0, wrong, 1])
+    np.testing.assert_array_equal(top(np.array([5.0, 5.0, 5.0])), [0, wrong, 0])
+    np.testing.assert_array_equal(top.residual(), [5, 0, 6])
+    np.testing.assert_array_equal(top(np.array([5.0, 5.0, 5.0])), [0, 0, 11])
+    np.testing.assert_array_equal(top.residual(), [10, 5, 0])

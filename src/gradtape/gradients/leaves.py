@@ -125,10 +125,10 @@ def number_of(value: Any) -> float | None:
 
 
 # What is not finite is said by the largest magnitude, not by warnings.
-_quiet = np.errstate(invalid="ignore", over="ignore", divide="ignore", under="ignore")
+quiet = np.errstate(invalid="ignore", over="ignore", divide="ignore", under="ignore")
 
 
-@_quiet
+@quiet
 def scaled_norm(values: Sequence[Any]) -> tuple[Any, Any]:
     """The largest magnitude among arrays, and the norm of all of them in units of it.
 
@@ -144,14 +144,14 @@ def scaled_norm(values: Sequence[Any]) -> tuple[Any, Any]:
     return largest, norm(stack([astype(part, dtype) for part in parts]))
 
 
-@_quiet
+@quiet
 def scaled_norms(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """The same over some axes, which stay with size 1."""
     largest = max_of(abs_of(stop_gradient(x)), axes, keepdims=True, initial=0)
     return largest, vector_norm(x / _unit(largest), axis=axes, keepdims=True)
 
 
-@_quiet
+@quiet
 def norm_of(largest: Any, rest: Any) -> Any:
     """The norm given as a product; if the first factor is not finite, it is the norm."""
     found = where(isfinite(largest), largest * rest, largest)
