@@ -269,6 +269,16 @@ def test_norms_in_other_ways(name: str) -> None:
             np.testing.assert_allclose(found, expected, rtol=2e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, gt.bfloat16])
+def test_norms_of_small_floats(dtype: Any) -> None:
+    loss, params, samples = LOSSES["linear"]
+    expected = norms_of(one_by_one(loss, params, samples))
+    small = {name: x.astype(dtype) for name, x in params.items()}
+    found = gt.per_sample_norms(loss)(small, samples.astype(dtype))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=0.1)
+
+
 def test_norms_have_derivatives() -> None:
     loss, params, samples = LOSSES["sequence"]
 

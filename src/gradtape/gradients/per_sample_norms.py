@@ -44,6 +44,7 @@ from gradtape.core.portable import Transformed
 from gradtape.core.state import adopted, current, values_read
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, DTypeError, ShapeError, UnsupportedError, a_type
+from gradtape.gradients.leaves import real_dtype
 from gradtape.gradients.parameter_uses import Use, dependent_values, tapped, uses_of
 from gradtape.graph.capture import DrawCapture
 from gradtape.graph.ir import Graph, Literal, Value
@@ -228,7 +229,7 @@ class _Batch:
         return parts[0] if isinstance(self._argnums, int) else tuple(parts)
 
     def _norms(self, squares: Any, params: Sequence[Any]) -> Any:
-        dtype = np.result_type(np.float32, *[np.finfo(p.dtype).dtype for p in params])
+        dtype = np.result_type(np.float32, *map(real_dtype, params))
         return deliver(astype(sqrt(squares), dtype), tensors=has_tensors(self._leaves))
 
 
