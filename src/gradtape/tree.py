@@ -241,6 +241,58 @@ def argument_place(args: Sequence[Any], number: int) -> Place:
     raise IndexError(number)
 
 
+def merged(one: Any, other: Any, name: str) -> Any:
+    """The containers of both; None in one of them stands for what the other has in its place.
+
+    Where both have a leaf, it is that of the first.
+
+    Args:
+        one: Containers.
+        other: Containers.
+        name: The name of the first, for messages.
+
+    Raises:
+        ValueError: The containers differ; the message says where: `grads['w'] is a list of 2,
+            expected an array`.
+    """
+    if one is None or other is None:
+        return other if one is None else one
+    is_leaf, expects_leaf = flatten(one)[1] is SINGLE, flatten(other)[1] is SINGLE
+    if is_leaf and expects_leaf:
+        return one
+    if is_leaf or expects_leaf or type(one) is not type(other):
+        got, expected = _described(one, is_leaf), _described(other, expects_leaf)
+        raise ValueError(f"{name} is {got}, expected {expected}")
+    parts, kind, entries, rebuild = loaded().tree_flatten_one_level(one, namespace=NAMESPACE)
+    others, other_kind, *_ = loaded().tree_flatten_one_level(other, namespace=NAMESPACE)
+    if kind != other_kind or len(parts) != len(others):
+        raise ValueError(f"{name} {_difference(one, other)}")
+    indexed = isinstance(one, dict | list | tuple)
+    names = [f"{name}[{x!r}]" if indexed else f"{name}.{x}" for x in entries]
+    made = rebuild(kind, [merged(*three) for three in zip(parts, others, names, strict=True)])
+    return {key: made[key] for key in one} if type(one) is dict else made
+
+
+def _described(container: Any, is_leaf: bool) -> str:
+    if is_leaf:
+        return "an array"
+    sized = type(container) in (list, tuple)
+    return f"{a_type(container)} of {len(container)}" if sized else a_type(container)
+
+
+def _difference(one: Any, other: Any) -> str:
+    """What differs between two containers of a class, in a sentence about the first."""
+    if isinstance(one, dict):
+        missing, more = [repr(key) for key in other if key not in one], one.keys() - other.keys()
+        texts = [f"has no {', '.join(missing)}"] if missing else []
+        if more:
+            texts.append(f"has {', '.join(sorted(map(repr, more)))} besides")
+        return f"{' and '.join(texts)}, expected the keys {', '.join(map(repr, other))}"
+    if type(one) in (list, tuple):
+        return f"is {_described(one, False)}, expected {_described(other, False)}"
+    return f"is {a_type(one)} with other static fields or sizes than expected"
+
+
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
     """The leaf of `prefix` that applies to each leaf of `tree`; None is a leaf of the prefix only.
 

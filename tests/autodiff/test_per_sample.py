@@ -20,6 +20,10 @@ def draw(*shape: int) -> Any:
     return np.random.default_rng(shape).standard_normal(shape)
 
 
+def complex_draw(*shape: int) -> Any:
+    return draw(*shape) + 1j * draw(*shape[::-1]).reshape(shape)
+
+
 def rnn(p: Any, xs: Any) -> Any:
     h = np.zeros_like(xs, shape=p["u"].shape[0])
     for x in xs:
@@ -67,6 +71,21 @@ LOSSES: dict[str, tuple[Any, Any, Any]] = {
         lambda p, x: np.sum(np.tanh(gt.nn.linear(x, p["w"]) @ p["v"])),
         {"w": draw(20, 30), "v": draw(20, 9)},
         draw(SAMPLES, 2, 11, 30),
+    ),
+    "two layers in a row": (
+        lambda p, x: np.sum(((x @ p["w"]) @ p["v"]) ** 2),
+        {"w": draw(30, 20), "v": draw(20, 40)},
+        draw(SAMPLES, 2, 30),
+    ),
+    "one layer twice": (
+        lambda p, x: np.sum(np.abs((x @ p["w"]) @ p["w"])),
+        {"w": draw(30, 30)},
+        draw(SAMPLES, 30),
+    ),
+    "one layer often": (
+        lambda p, x: np.sum(np.abs(((x @ p["w"]) @ p["w"]) @ p["w"])),
+        {"w": draw(7, 7)},
+        draw(SAMPLES, 2, 7),
     ),
     "matrix @ vector": (
         lambda p, x: np.sum(np.tanh(p["w"] @ x)),
@@ -155,6 +174,41 @@ LOSSES: dict[str, tuple[Any, Any, Any]] = {
         {"w": draw(30, 20) + 1j * draw(30, 20)[::-1]},
         draw(SAMPLES, 30),
     ),
+    "complex vectors": (
+        lambda p, x: np.sum(np.abs(p["w"] @ x) ** 2),
+        {"w": draw(20, 30)},
+        complex_draw(SAMPLES, 30),
+    ),
+    "complex sequences": (
+        lambda p, x: np.sum(np.abs(np.exp(1j * (x @ p["w"])))),
+        {"w": draw(30, 20)},
+        complex_draw(SAMPLES, 3, 30),
+    ),
+    "complex rows, real weights": (
+        lambda p, x: np.sum(np.abs(gt.nn.linear(x, p["w"], p["b"]) @ p["v"])),
+        {"w": draw(20, 30), "b": complex_draw(20), "v": draw(20, 60)},
+        complex_draw(SAMPLES, 2, 30),
+    ),
+    "complex bias": (
+        lambda p, x: np.sum(np.abs(gt.nn.linear(x, p["w"], p["b"]))),
+        {"w": draw(20, 30), "b": complex_draw(20)},
+        draw(SAMPLES, 30),
+    ),
+    "complex activations": (
+        lambda p, x: np.sum(np.abs(p["w"] @ np.exp(1j * (p["v"] @ x)))),
+        {"w": draw(20, 30), "v": draw(30, 4)},
+        draw(SAMPLES, 4),
+    ),
+    "few weights, complex samples": (
+        lambda p, x: np.sum(np.abs(p["w"] @ x) ** 2),
+        {"w": draw(2, 3)},
+        complex_draw(SAMPLES, 3),
+    ),
+    "long complex sequences": (
+        lambda p, x: np.sum(np.abs(np.exp(1j * (p["w"] @ x)))),
+        {"w": draw(7, 9)},
+        complex_draw(SAMPLES, 9, 4),
+    ),
     "branch on a value": (branches, {"w": draw(30, 20)}, draw(SAMPLES, 30)),
 }
 losses = pytest.mark.parametrize("name", LOSSES)
@@ -206,13 +260,23 @@ def test_norms_in_other_ways(name: str) -> None:
     if samples.dtype.kind == "f":
         half = np.array(samples, np.float32)
         single = {
-            k: np.asarray(v, np.complex64 if name == "complex" else np.float32)
+            k: np.asarray(v, np.complex64 if np.iscomplexobj(v) else np.float32)
             for k, v in params.items()
         }
         if name != "scan":
             found = gt.per_sample_norms(loss)(single, half)
             assert found.dtype == np.float32
             np.testing.assert_allclose(found, expected, rtol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, gt.bfloat16])
+def test_norms_of_small_floats(dtype: Any) -> None:
+    loss, params, samples = LOSSES["linear"]
+    expected = norms_of(one_by_one(loss, params, samples))
+    small = {name: x.astype(dtype) for name, x in params.items()}
+    found = gt.per_sample_norms(loss)(small, samples.astype(dtype))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=0.1)
 
 
 def test_norms_have_derivatives() -> None:

@@ -76,10 +76,37 @@ def test_compiled_and_tensors(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(tensors.mean().numpy(), [1.5])
 
 
+def test_parts_without_a_gradient() -> None:
+    x = np.array([1.0, 3.0], np.float16)
+    parts = [
+        {"a": x, "b": None, "c": None, "d": [None, x]},
+        {"a": None, "b": 2 * x, "c": None, "d": None},
+        {"a": 2 * x, "b": x, "c": None, "d": [None, x]},
+    ]
+    for mean, part in ((True, 3), (False, 1)):
+        accumulator = g.GradientAccumulator(3, mean=mean)
+        for grads in parts:
+            accumulator.add(grads)
+        result = accumulator.result()
+        assert list(result) == ["a", "b", "c", "d"]
+        assert result["c"] is None
+        assert result["d"][0] is None
+        for name, found, exact in (("a", result["a"], 3), ("d", result["d"][1], 2)):
+            assert found.dtype == np.float16, name
+            np.testing.assert_allclose(found, exact * x / part, rtol=1e-3)
+    state = g.accumulate(g.accumulate(None, {"a": None, "b": x}), {"a": np.ones(2), "b": x})
+    assert [leaf.dtype for leaf in state.sum().values()] == [np.float64, np.float16]
+    assert g.accumulate(g.accumulate(None, None), None).mean() is None
+    first = np.ones(2)
+    state = g.accumulate(g.accumulate(None, {"a": None}), {"a": first})
+    first[:] = 7.0
+    np.testing.assert_array_equal(state.sum()["a"], np.ones(2))
+
+
 def test_errors() -> None:
     accumulator = g.GradientAccumulator(2)
     accumulator.add({"w": np.ones(2)})
-    with pytest.raises(ArgumentError, match="expected the containers of those before"):
+    with pytest.raises(ArgumentError, match=r"grads is a list of 1, expected a dict"):
         accumulator.add([np.ones(2)])
     with pytest.raises(ShapeError, match=r"grads\['w'\] has shape \(3,\), expected \(2,\)"):
         accumulator.add({"w": np.ones(3)})

@@ -284,6 +284,16 @@ def test_errors() -> None:
         (lambda: g.global_norm({"w": ["text"]}), DTypeError, r"grads\['w'\]\[0\] is a str"),
         (lambda: g.global_norm(np.arange(3)), DTypeError, "grads is int64"),
         (lambda: g.adaptive_clip([x], {"w": x}), ArgumentError, "different containers"),
+        (
+            lambda: g.adaptive_clip([x], [None]),
+            ArgumentError,
+            r"grads\[0\] has no parameter: None, expected an array of shape \(2, 2\)",
+        ),
+        (
+            lambda: g.adaptive_clip({"w": [x]}, {"w": [x, x]}),
+            ArgumentError,
+            r"grads\['w'\] is a list of 1, expected a list of 2, as in the parameters",
+        ),
         (lambda: g.adaptive_clip([x], [x[0]]), ShapeError, r"grads\[0\] has shape \(2, 2\)"),
         (lambda: g.adaptive_clip(x, x, -1.0), ArgumentError, "clipping=-1.0"),
         (lambda: g.adaptive_clip(x, x, unit_axis=2), ArgumentError, "unit_axis=2"),

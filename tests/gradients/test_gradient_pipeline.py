@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,72 @@ def test_pipelines_nest() -> None:
     made, state = outer.apply(np.array([3.0, 4.0]), outer.init(np.zeros(2)))
     np.testing.assert_allclose(made, [0.6, 0.7])
     assert state == {"0": {"0": {"step": 1}}}
+
+
+# ---- the state of a pipeline --------------------------------------------------------------------
+
+
+def make_with_states() -> Any:
+    inner = g.Pipeline([g.TopK(12), g.Noise(0.0)])
+    return g.Pipeline([g.AutoClip(50.0, 4), partial(g.clip_by_value, clip_value=1.5), inner,
+                       g.LowRank(1)])  # fmt: skip
+
+
+def test_states_go_through_a_file(rng: np.random.Generator, tmp_path: Path) -> None:
+    drawn = [{"w": rng.normal(size=(4, 6)), "b": rng.normal(size=3)} for _ in range(6)]
+    pipeline, again = make_with_states(), make_with_states()
+    assert pipeline.state is None
+    for grads in drawn[:3]:
+        pipeline(grads)
+    assert list(pipeline.state) == ["0", "2", "3"]
+    assert list(pipeline.state["2"]) == ["0", "1"]
+    gt.save(tmp_path / "state", pipeline.state)
+    again.state = gt.load(tmp_path / "state", like=again.init(drawn[0]))
+    assert again.steps[0].threshold == pipeline.steps[0].threshold
+    for grads in drawn[3:]:
+        expected, found = pipeline(grads), again(grads)
+        np.testing.assert_array_equal(found["w"], expected["w"])
+        np.testing.assert_array_equal(found["b"], expected["b"])
+    pure, _ = again.apply(drawn[0], again.state)
+    np.testing.assert_array_equal(pure["w"], again(drawn[0])["w"])
+    again.state = None
+    assert again.state is None
+    assert again.steps[0].state is None
+    assert pipeline.reset().state is None
+
+
+def test_state_of_a_pipeline_without_states() -> None:
+    pipeline = g.Pipeline([g.Pipeline([partial(g.clip_by_norm, max_norm=1.0)])])
+    assert pipeline.state is None
+    pipeline(np.ones(2))
+    assert pipeline.state == pipeline.init(np.ones(2)) == {"0": {}}
+    pipeline.state = {"0": {}}
+    pipeline.apply(np.ones(2), pipeline.state)
+
+
+def test_states_of_steps_that_were_used_before() -> None:
+    clip = g.AutoClip()
+    clip(np.ones(2))
+    pipeline = g.Pipeline([clip, g.Noise(0.0)])
+    assert pipeline.state == {"0": clip.state, "1": None}
+    pipeline.state = pipeline.state
+    pipeline(np.ones(2))
+    assert pipeline.state["1"] == {"step": 1}
+
+
+def test_states_that_do_not_fit() -> None:
+    pipeline = g.Pipeline([g.Noise(0.0), g.AutoClip(history=3), g.TopK(1)])
+    pipeline(np.ones(2))
+    before = pipeline.state
+    for wrong, text in (
+        ({"0": before["0"]}, r"Pipeline: got a state of \['0'\], expected \['0', '1', '2'\]"),
+        ([before["0"]], "Pipeline: got a state of list"),
+        ({**before, "2": before["1"]}, r"TopK: got a state of .*expected \['memory', 'residual'\]"),
+        ({**before, "1": g.AutoClip(history=5).init(None)}, r"AutoClip: .* of 5 norms, expected 3"),
+    ):
+        with pytest.raises(ArgumentError, match=text):
+            pipeline.state = {**wrong, "0": {"step": 9}} if isinstance(wrong, dict) else wrong
+        assert pipeline.steps[0].state == before["0"]
 
 
 def test_errors() -> None:

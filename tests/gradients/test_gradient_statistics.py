@@ -64,6 +64,45 @@ def test_vanishing_and_exploding() -> None:
     ]
 
 
+def test_large_numbers() -> None:
+    stats = statistics({"b": np.full(4, 3e38, np.float32)})
+    assert stats.leaves["b"].norm == stats.norm == pytest.approx(6e38)
+    assert stats.problems == ["b: exploding, the norm is 6e+38"]
+    large = statistics(np.array([1e300, -1e300])).leaves["array"]
+    assert (large.mean, large.std, large.norm) == (0.0, 1e300, pytest.approx(2**0.5 * 1e300))
+    most = np.finfo(np.float64).max
+    largest = statistics(np.full(7, most)).leaves["array"]
+    assert (largest.norm, largest.mean, largest.std, largest.infs) == (np.inf, most, 0.0, 0)
+    assert largest.problems == ("exploding",)
+    assert statistics(np.full(7, -most)).leaves["array"].mean == -most
+    tiny = statistics(np.array([5e-324, -5e-324])).leaves["array"]
+    assert (tiny.mean, tiny.std) == (0.0, 5e-324)
+    # The magnitude is too large for complex64, and then for complex128.
+    single = statistics(np.full(2, 3e38 * (1 + 1j), np.complex64)).leaves["array"]
+    assert (single.max, single.infs) == (pytest.approx(2**0.5 * 3e38), 0)
+    double = statistics(np.full(2, most * (1 + 1j))).leaves["array"]
+    assert (double.max, double.infs, double.problems) == (np.inf, 0, ("exploding",))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_parameters_that_are_not_finite(wrong: float) -> None:
+    params = {"w": np.array([1.0, wrong])}
+    stats = statistics({"w": np.array([1e9, 0.0])}, params)
+    assert stats.problems == ["w: exploding, the norm is 1e+09"]
+    assert stats.leaves["w"].relative is None
+    assert not np.isfinite(stats.leaves["w"].param_norm)
+    assert statistics({"w": np.full(2, 1e-9)}, params).leaves["w"].problems == ("vanishing",)
+    assert statistics({"w": np.ones(2)}, params).problems == []
+
+
+def test_parameters_of_another_size() -> None:
+    large, small = {"w": np.full(1, 1e300)}, {"w": np.full(1, 1e-300)}
+    assert statistics(large, small).leaves["w"].problems == ("exploding",)
+    assert statistics(small, large).leaves["w"].problems == ("vanishing",)
+    wrong = statistics({"w": np.array([1e300, np.inf])}, {"w": np.ones(2)})
+    assert wrong.leaves["w"].problems == ("inf",)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, gt.bfloat16, np.float32, np.complex64])
 def test_dtypes(dtype: Any) -> None:
     x = np.full((2, 3), 3.0).astype(dtype)
@@ -100,6 +139,16 @@ def test_table_of_rich() -> None:
     assert "1/2" in shown
 
 
+def test_names_that_look_like_markup() -> None:
+    names = ("a[b]", "[/]", "c\\", ":bug:")
+    stats = statistics({name: np.full(2, np.nan if name == "a[b]" else 1.0) for name in names})
+    console = Console(file=io.StringIO(), width=120)
+    console.print(stats.table())
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    for name in names:
+        assert f" {name} " in shown
+
+
 def test_errors() -> None:
     with pytest.raises(ConversionError, match="return the gradients, and call it outside"):
         gt.jit(lambda x: statistics(x).norm)(np.ones(2))
@@ -107,5 +156,10 @@ def test_errors() -> None:
         statistics({"w": np.ones(2)}, {"w": np.ones(3)})
     with pytest.raises(ArgumentError, match="different containers"):
         statistics([np.ones(2)], {"w": np.ones(3)})
+    with pytest.raises(
+        ArgumentError, match=r"statistics: grads\['w'\]\[0\] has no parameter: None"
+    ):
+        statistics({"w": [np.ones(2)], "b": np.ones(1)}, {"w": [None], "b": np.ones(1)})
+    assert statistics({"w": None}, {"w": np.ones(3)}).leaves == {}
     with pytest.raises(ArgumentError, match="vanishing=-1"):
         statistics([np.ones(2)], vanishing=-1.0)

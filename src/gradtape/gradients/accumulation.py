@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import tree
-from gradtape.errors import ArgumentError, ShapeError, TapeError
+from gradtape.errors import ArgumentError, TapeError
 from gradtape.gradients.leaves import Gradients, wide
 from gradtape.ops.arguments import as_integer
 
@@ -49,7 +49,7 @@ def accumulate(state: Accumulation | None, grads: Any) -> Accumulation:
 
     Args:
         state: What it returned before; None for the first gradients.
-        grads: Nested containers of gradients, the same each time.
+        grads: Nested containers of gradients, the same each time. None for one adds nothing to it.
 
     Returns:
         The new state, with the methods `mean` and `sum`.
@@ -66,24 +66,22 @@ def accumulate(state: Accumulation | None, grads: Any) -> Accumulation:
     {'w': array([2., 4.])}
     """
     gradients = Gradients("accumulate", grads)
-    values = [wide(x) for x in gradients.values]
     if state is None:
+        total = [_sum(None, x) for x in gradients.values]
         dtypes = tuple([x.dtype for x in gradients.values])
-        return Accumulation(tree.unflatten(gradients.structure, [x * 1 for x in values]), 1, dtypes)
-    before, structure = tree.flatten(state.total)
-    if structure != gradients.structure:
-        raise ArgumentError(
-            f"accumulate: got gradients in {gradients.structure}, expected the containers of those "
-            f"before, {structure}"
-        )
-    for n, (old, new) in enumerate(zip(before, values, strict=True)):
-        if old.shape != new.shape:
-            raise ShapeError(
-                f"accumulate: {gradients.place(n)} has shape {new.shape}, expected {old.shape}, "
-                "the shape before"
-            )
-    total = [old + new for old, new in zip(before, values, strict=True)]
-    return Accumulation(tree.unflatten(structure, total), state.count + 1, state.dtypes)
+        return Accumulation(tree.unflatten(gradients.structure, total), 1, dtypes)
+    pairs, structure = gradients.paired(state.total, "gradient before", "the gradients before")
+    before = iter(state.dtypes)
+    dtypes = tuple([new.dtype if old is None else next(before) for new, old in pairs])
+    total = [_sum(old, new) for new, old in pairs]
+    return Accumulation(tree.unflatten(structure, total), state.count + 1, dtypes)
+
+
+def _sum(old: Any, new: Any) -> Any:
+    """The sum of two arrays, of which one may be None; never one that the caller owns."""
+    if new is None:
+        return old
+    return wide(new) * 1 if old is None else old + wide(new)
 
 
 class GradientAccumulator:
@@ -134,7 +132,7 @@ class GradientAccumulator:
         """Add gradients.
 
         Args:
-            grads: Nested containers of gradients, the same each time.
+            grads: Nested containers of gradients, the same each time. None for one adds nothing.
 
         Returns:
             Whether there are as many as make one step now.

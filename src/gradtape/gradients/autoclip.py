@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from gradtape.errors import ArgumentError
 from gradtape.gradients.clipping import clip_by_global_norm, global_norm
-from gradtape.gradients.step import State, Step, check_state
+from gradtape.gradients.step import State, Step, check_entries
 from gradtape.ops.arguments import as_integer, as_number
 from gradtape.ops.arrays.quantile import nanpercentile
 from gradtape.ops.cast import astype, stop_gradient
@@ -67,7 +68,7 @@ class AutoClip(Step):
         Raises:
             NonFiniteError: A gradient is NaN or infinite, and `nonfinite` is "raise".
         """
-        check_state("AutoClip", state, {"norms", "count", "threshold"})
+        self.check_state(state)
         found = astype(stop_gradient(global_norm(grads)), np.float64)
         finite = isfinite(found)
         here = np.arange(self.history) == state["count"] % self.history
@@ -79,6 +80,23 @@ class AutoClip(Step):
         clipped = clip_by_global_norm(grads, _as_limit(limit), nonfinite=self.nonfinite)
         count = state["count"] + where(finite, 1, 0)
         return clipped, {"norms": norms, "count": count, "threshold": limit}
+
+    def check_state(self, state: State) -> None:
+        """Raise an error for a state that is not one of this step.
+
+        Args:
+            state: What may be one.
+
+        Raises:
+            ArgumentError: It is not, or its history is of another length.
+        """
+        check_entries("AutoClip", state, {"norms", "count", "threshold"})
+        count = math.prod(np.shape(state["norms"]))
+        if count != self.history:
+            raise ArgumentError(
+                f"AutoClip: got a state of {count} norms, expected {self.history}, the history; "
+                "make it by init(grads)"
+            )
 
     @property
     def threshold(self) -> float:

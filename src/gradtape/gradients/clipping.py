@@ -178,7 +178,8 @@ def adaptive_clip(
 
     Raises:
         NonFiniteError: A gradient is NaN or infinite; the error says which.
-        ArgumentError: A number is not positive, or the containers differ.
+        ArgumentError: A number is not positive, the containers differ, or there is None for the
+            parameter of a gradient.
         ShapeError: A gradient has another shape than its parameter.
         DTypeError: A leaf is neither an array nor a number, or not of floats.
 
@@ -193,7 +194,7 @@ def adaptive_clip(
     least = checked(eps, name, "eps", "a positive number", lambda x: x > 0)
     gradients = Gradients(name, grads)
     clipped = []
-    for n, w in enumerate(gradients.beside(params, "parameter")):
+    for n, w in enumerate(gradients.beside(params)):
         full = wide(gradients.values[n])
         limit = part * maximum(norm_of(*_unit_norms(wide(w), unit_axis)), least)
         largest, rest = _unit_norms(full, unit_axis)

@@ -3,6 +3,10 @@
 What a compressor does not send of a gradient it keeps, and adds to the next one: error feedback.
 So nothing is lost in the long run, only late: the sum of all that is sent, and of what is kept, is
 the sum of all gradients.
+
+Sums of gradients and of what was kept are formed as quarters, and both factors of a matrix get the
+same size, so that neither overflows. A number that is too large for the dtype of its gradient is
+sent as the largest one of that dtype, and the rest is kept.
 """
 
 from __future__ import annotations
@@ -16,20 +20,24 @@ import numpy as np
 
 from gradtape import tree
 from gradtape.errors import ArgumentError, DTypeError, a_type
-from gradtape.gradients.leaves import Gradients, wide
-from gradtape.gradients.step import State, Step, check_state
+from gradtape.gradients.leaves import Gradients, quiet, wide
+from gradtape.gradients.step import State, Step, check_entries
+from gradtape.graph.known_values import is_unknown
 from gradtape.ops.arguments import as_integer, as_number
 from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.arrays.select_k import topk
 from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isfinite
+from gradtape.ops.exponential import sqrt
 from gradtape.ops.gather import index_add, take
 from gradtape.ops.generator import Generator
+from gradtape.ops.inspection import finfo
 from gradtape.ops.like import zeros_like
 from gradtape.ops.linalg.qr import qr
 from gradtape.ops.matmul import matmul
 from gradtape.ops.random import randn
-from gradtape.ops.select import where
+from gradtape.ops.reduce import max as max_of
+from gradtape.ops.select import clip, where
 from gradtape.ops.shape import reshape, swapaxes
 from gradtape.ops.which import all as all_of, any as any_of
 
@@ -71,7 +79,8 @@ class Compressor(Step):
         """Return what is to be sent of gradients, and remember the rest.
 
         Args:
-            grads: Nested containers of gradients, the same each time.
+            grads: Nested containers of gradients, the same each time. None for one sends nothing of
+                it, and what is kept of it waits.
 
         Raises:
             ArgumentError: The containers differ from those before.
@@ -83,6 +92,7 @@ class Compressor(Step):
         message, self.state = self.send(grads, self.state)
         return message
 
+    @quiet
     def decompress(self, compressed: Compressed | Sequence[Compressed]) -> Any:
         """Return the gradients of a message, or the mean of those of several workers.
 
@@ -99,7 +109,7 @@ class Compressor(Step):
             made = [self.unpacked(message.parts[n], shape) for message in messages]
             total = sum(made[1:], start=made[0])
             mean = total / len(made) if len(made) > 1 else total
-            leaves.append(reshape(astype(mean, dtype), shape))
+            leaves.append(reshape(_enlarged(mean, 1, dtype), shape))
         return tree.unflatten(first.structure, leaves)
 
     def residual(self) -> Any:
@@ -125,26 +135,36 @@ class Compressor(Step):
         memory = [self.start(x.shape, wide(x).dtype) for x in gradients.values]
         return {"residual": tree.unflatten(gradients.structure, zeros), "memory": memory}
 
+    @quiet
     def send(self, grads: Any, state: State) -> tuple[Compressed, State]:
         """Return what is to be sent, and the new state; a pure function.
 
         Args:
-            grads: Nested containers of gradients.
+            grads: Nested containers of gradients, or None for some of them.
             state: What `init` or the last `send` returned.
         """
-        check_state(self._name, state, {"residual", "memory"})
+        self.check_state(state)
         gradients = self._gradients(grads)
-        kept = gradients.beside(state["residual"], "residual")
+        pairs, structure = gradients.paired(
+            state["residual"], "gradient before", "the gradients before"
+        )
+        before = iter(state["memory"])
         parts, rests, memory = [], [], []
-        for x, rest, remembered in zip(gradients.values, kept, state["memory"], strict=True):
-            full = wide(x) + rest
-            part, new = self.packed(full, remembered, x.dtype)
+        for x, rest in pairs:
+            remembered = self.start(x.shape, wide(x).dtype) if rest is None else next(before)
+            if x is None:  # what is kept of it waits
+                rests.append(rest)
+                memory.append(remembered)
+                continue
+            quarter = wide(x) / 4 if rest is None else wide(x) / 4 + rest / 4
+            part, new = self.packed(quarter, remembered, x.dtype)
             parts.append(part)
             memory.append(new)
-            received = astype(self.unpacked(part, x.shape), x.dtype)
-            rest = full - reshape(wide(received), x.shape)
-            # A NaN is sent once. What is kept would be NaN for ever after.
-            rests.append(where(isfinite(rest), rest, zeros_like(rest)))
+            received = wide(_enlarged(self.unpacked(part, x.shape), 1, x.dtype))
+            received = reshape(received, x.shape)
+            rest = _enlarged(quarter - received / 4, 4, quarter.dtype)
+            # NaN and infinities that were sent are not kept, as nothing could be added to them.
+            rests.append(where(isfinite(received), rest, zeros_like(rest)))
         message = Compressed(
             tuple(parts),
             tuple([tuple(x.shape) for x in gradients.values]),
@@ -153,7 +173,7 @@ class Compressor(Step):
             self._name,
         )
         return message, {
-            "residual": tree.unflatten(gradients.structure, rests),
+            "residual": tree.unflatten(structure, rests),
             "memory": memory,
         }
 
@@ -168,14 +188,31 @@ class Compressor(Step):
         message, state = self.send(grads, state)
         return self.decompress(message), state
 
+    def check_state(self, state: State) -> None:
+        """Raise an error for a state that is not one of a compressor.
+
+        Args:
+            state: What may be one.
+
+        Raises:
+            ArgumentError: It is not.
+        """
+        check_entries(self._name, state, {"residual", "memory"})
+        arrays, memories = len(tree.flatten(state["residual"])[0]), len(state["memory"])
+        if arrays != memories:
+            raise ArgumentError(
+                f"{self._name}: got a state of {memories} memories for {arrays} arrays, expected "
+                "one for each; make it by init(grads)"
+            )
+
     # ---- one array ------------------------------------------------------------------------------
 
     def start(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Parts:
         """Return what is remembered of one leaf besides the residual, at first."""
         return ()
 
-    def packed(self, x: Any, memory: Parts, dtype: np.dtype[Any]) -> tuple[Parts, Parts]:
-        """Return what is sent of an array, in this dtype, and what is remembered."""
+    def packed(self, quarter: Any, memory: Parts, dtype: np.dtype[Any]) -> tuple[Parts, Parts]:
+        """Return what is sent of four times an array, in this dtype, and what is remembered."""
         raise NotImplementedError
 
     def unpacked(self, parts: Parts, shape: tuple[int, ...]) -> Any:
@@ -217,6 +254,8 @@ class Compressor(Step):
 class TopK(Compressor):
     """Sends the elements of each gradient that are largest in magnitude, and where they are.
 
+    NaN and infinities are sent first; those that are not among the k are kept until they are.
+
     Args:
         k: How many elements of each array.
         fraction: Which part of the elements of each array, instead of `k`; at least one is sent.
@@ -242,7 +281,8 @@ class TopK(Compressor):
             )
         self.k = None if k is None else as_integer(k, "TopK", "k")
         self.fraction = None if fraction is None else as_number(fraction, "TopK", "fraction")
-        if (self.k is not None and self.k < 1) or not 0 < (self.fraction or 1) <= 1:
+        few = self.k is not None and self.k < 1
+        if few or (self.fraction is not None and not 0 < self.fraction <= 1):
             raise ArgumentError(
                 f"TopK: got k={k} and fraction={fraction}, expected k >= 1, or a fraction "
                 "above 0 and up to 1"
@@ -252,13 +292,13 @@ class TopK(Compressor):
         wanted = self.k if self.k is not None else math.ceil((self.fraction or 1) * size)
         return max(min(wanted, size), min(1, size))
 
-    def packed(self, x: Any, memory: Parts, dtype: np.dtype[Any]) -> tuple[Parts, Parts]:
+    def packed(self, quarter: Any, memory: Parts, dtype: np.dtype[Any]) -> tuple[Parts, Parts]:
         """Return the places and values of the largest elements."""
-        size = math.prod(x.shape)
-        flat = reshape(x, (size,))
+        size = math.prod(quarter.shape)
+        flat = reshape(quarter, (size,))
         indices = topk(abs_of(flat), self._count(size)).indices
         places = astype(indices, np.int32 if size < 2**31 else np.int64)
-        return (places, astype(take(flat, indices), dtype)), memory
+        return (places, _enlarged(take(flat, indices), 4, dtype)), memory
 
     def unpacked(self, parts: Parts, shape: tuple[int, ...]) -> Any:
         """Return an array of zeros with these values at these places."""
@@ -276,7 +316,7 @@ class LowRank(Compressor):
     One power iteration, begun with the result of the last one, finds the range of the matrix; it is
     made orthonormal by QR ([Vogels et al. 2019](https://arxiv.org/abs/1905.13727)). Arrays of more
     than two axes are matrices of their first axis and all others. Vectors, and matrices that are
-    not larger than the two, are sent as they are.
+    not larger than the two, are sent as they are. A matrix with NaN or an infinity is sent as NaN.
 
     Args:
         rank: The number of columns of the thin matrices.
@@ -306,26 +346,53 @@ class LowRank(Compressor):
         if self.rank * (rows + columns) >= rows * columns:
             return ()
         generator = Generator([self.seed, *shape])
-        return (randn((columns, self.rank), dtype=dtype, generator=generator).numpy(),)
+        numbers = randn((columns, self.rank), dtype=dtype, generator=generator)
+        # In a compiled function, a generator made there draws the same at each call.
+        return (numbers if is_unknown(numbers) else numbers.numpy(),)
 
-    def packed(self, x: Any, memory: Parts, dtype: np.dtype[Any]) -> tuple[Parts, Parts]:
+    def packed(self, quarter: Any, memory: Parts, dtype: np.dtype[Any]) -> tuple[Parts, Parts]:
         """Return the two factors, or the array."""
         if not memory:
-            return (astype(x, dtype),), memory
-        matrix = reshape(x, (x.shape[0], math.prod(x.shape[1:])))
+            return (_enlarged(quarter, 4, dtype),), memory
+        unit = _or_one(max_of(abs_of(quarter)))
+        matrix = reshape(quarter / unit, (quarter.shape[0], math.prod(quarter.shape[1:])))
         left: Any = qr(matmul(matrix, memory[0])).Q  # type: ignore[union-attr]
         right = matmul(swapaxes(matrix, 0, 1), left)
         # A column of zeros, as of a gradient of zeros, would find nothing next time; nor would NaN.
         useful = any_of(right != 0, 0) & all_of(isfinite(right), 0)
         start = where(useful, right, memory[0])
-        return (astype(left, dtype), astype(right, dtype)), (start,)
+        # The columns of both factors get the same size: the root of what the right one would have.
+        size = sqrt(_or_one(max_of(abs_of(right), 0)))
+        root = 2 * sqrt(unit)
+        factors = (left * size * root, right / size * root)
+        return tuple([_enlarged(factor, 1, dtype) for factor in factors]), (start,)
 
     def unpacked(self, parts: Parts, shape: tuple[int, ...]) -> Any:
         """Return the product of the factors, or the array."""
         if len(parts) == 1:
             return wide(parts[0])
-        left, right = parts
-        return reshape(matmul(wide(left), swapaxes(wide(right), 0, 1)), shape)
+        left, right = map(wide, parts)
+        # Elements of a product are not larger than this times those of the matrix.
+        times = 2.0 ** math.ceil(math.log2(max(self.rank * math.sqrt(shape[0]), 1)) + 1)
+        product = matmul(left, swapaxes(right / times, 0, 1))
+        return reshape(_enlarged(product, times, product.dtype), shape)
 
     def __repr__(self) -> str:
         return f"LowRank({self.rank})"
+
+
+def _enlarged(x: Any, times: float, dtype: np.dtype[Any]) -> Any:
+    """An array times a power of two, in a dtype; what is too large becomes the largest number.
+
+    Infinities stay infinite.
+    """
+    made = astype(x * times, dtype)
+    if isinstance(made, np.ndarray) and np.isfinite(made).all():
+        return made
+    largest = finfo(dtype).max / times
+    return astype(where(isfinite(x), clip(x, -largest, largest), x) * times, dtype)
+
+
+def _or_one(x: Any) -> Any:
+    """Numbers to divide by: 1 in place of zero, and of what is not finite."""
+    return where(isfinite(x) & (x > 0), x, 1)

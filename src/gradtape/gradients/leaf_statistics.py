@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError
-from gradtape.gradients.leaves import Gradients, norm_of, scaled_norm, wide
+from gradtape.gradients.leaves import Gradients, norm_of, scaled_norm
 from gradtape.graph.known_values import is_unknown
 from gradtape.io.leaf_names import named_leaves
 from gradtape.locks import load
@@ -29,7 +29,8 @@ class LeafStatistics:
         name: The keys, positions and fields on the way to it: `layers.0.w`.
         shape: Its shape.
         dtype: Its dtype.
-        norm: The norm, NaN or infinite if elements are.
+        norm: The norm, NaN or infinite if elements are; infinite, too, if it is too large for
+            float64.
         mean: The mean.
         std: The standard deviation.
         min: The smallest element.
@@ -61,8 +62,10 @@ class LeafStatistics:
 
     @property
     def relative(self) -> float | None:
-        """The norm divided by that of the parameter; None if there was none, or if it is zero."""
-        return self.norm / self.param_norm if self.param_norm else None
+        """The norm divided by that of the parameter; None if there is none, or 0, or not finite."""
+        if not self.param_norm or not math.isfinite(self.param_norm):
+            return None
+        return self.norm / self.param_norm
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,10 @@ class GradientStatistics:
     def table(self) -> Any:
         """Return a table of the package rich, with problems in red: `rich.print(stats.table())`."""
         table = load("rich.table").Table("gradient", *_COLUMNS, "problems")
+        as_it_is = load("rich.text").Text  # a name like a[b] is no markup
         for leaf in self.leaves.values():
             style = "red" if leaf.problems else None
-            table.add_row(leaf.name, *_cells(leaf), ", ".join(leaf.problems), style=style)
+            table.add_row(as_it_is(leaf.name), *_cells(leaf), ", ".join(leaf.problems), style=style)
         return table
 
     def __str__(self) -> str:
@@ -119,7 +123,7 @@ def statistics(
     Args:
         grads: Nested containers of gradients.
         params: The parameters in the same containers. With them, norms are compared with those of
-            the parameters.
+            the parameters, unless these are zero or not finite.
         vanishing: A gradient vanishes if its norm, or its norm divided by that of the parameter, is
             smaller than this and not zero.
         exploding: It explodes if its norm, or its norm divided by that of the parameter, is larger.
@@ -147,7 +151,7 @@ def statistics(
     most = not_negative(exploding, "statistics", "exploding")
     gradients = Gradients("statistics", grads)
     names = list(named_leaves(grads, "statistics")[0])
-    weights = [None] * len(names) if params is None else gradients.beside(params, "parameter")
+    weights = [None] * len(names) if params is None else gradients.beside(params)
     leaves = {}
     for name, g, w in zip(names, gradients.values, weights, strict=True):
         leaves[name] = _of_leaf(name, _known(g), None if w is None else _known(w), least, most)
@@ -165,29 +169,45 @@ def _known(x: Any) -> Any:
     return np.asarray(x.detach().numpy() if isinstance(x, Tensor) else x)
 
 
+def _double(x: Any) -> Any:
+    """An array in float64 or complex128, as norms of float32 may be too large for float32."""
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
 def _norm(x: Any) -> float:
     return float(norm_of(*scaled_norm([x])))
 
 
+def _mean_and_std(x: Any) -> tuple[float, float]:
+    """The mean and the standard deviation; sums and squares do not overflow."""
+    # Powers of two keep all bits.
+    exponent = int(np.frexp(np.abs(x).max())[1])
+    scaled = np.ldexp(x, -exponent)
+    mean = np.clip(np.ldexp(scaled.mean(), exponent), x.min(), x.max())
+    return float(mean), float(np.ldexp(scaled.std(), exponent))
+
+
+@np.errstate(all="ignore")  # what is too large is infinite
 def _of_leaf(name: str, x: Any, weight: Any, least: float, most: float) -> LeafStatistics:
-    full = wide(x)
+    full = _double(x)
     sizes = np.abs(full) if full.dtype.kind == "c" else full
-    finite = sizes[np.isfinite(sizes)].astype(np.float64)
+    finite = sizes[np.isfinite(full)]
     shown = finite if finite.size else np.full(1, np.nan if x.size else 0.0)
+    mean, std = _mean_and_std(shown)
     units = x.shape[0] if x.ndim > 1 else 0
     leaf = LeafStatistics(
         name=name,
         shape=x.shape,
         dtype=x.dtype.name,
         norm=_norm(full),
-        mean=float(shown.mean()),
-        std=float(shown.std()),
+        mean=mean,
+        std=std,
         min=float(shown.min()),
         max=float(shown.max()),
         zeros=float(np.mean(full == 0)) if x.size else 0.0,
-        nans=int(np.isnan(sizes).sum()),
-        infs=int(np.isinf(sizes).sum()),
-        param_norm=None if weight is None else _norm(wide(weight)),
+        nans=int(np.isnan(full).sum()),
+        infs=int((np.isinf(full) & ~np.isnan(full)).sum()),
+        param_norm=None if weight is None else _norm(_double(weight)),
         units=units,
         dead_units=int(np.sum(~np.any(full.reshape(units, -1) != 0, axis=1))) if units else 0,
         problems=(),
@@ -200,8 +220,8 @@ def _problems(leaf: LeafStatistics, least: float, most: float) -> tuple[str, ...
     found = {
         "nan": leaf.nans > 0,
         "inf": leaf.infs > 0,
-        "vanishing": 0 < size < least,
-        "exploding": math.isfinite(size) and size > most,
+        "vanishing": leaf.norm > 0 and size < least,
+        "exploding": not leaf.nans and not leaf.infs and size > most,
         "dead units": leaf.dead_units > 0,
     }
     return tuple([name for name, is_so in found.items() if is_so])

@@ -50,30 +50,58 @@ class Gradients:
         ]
         return tree.unflatten(self.structure, made)
 
-    def beside(self, other: Any, what: str) -> list[Any]:
-        """The leaves of containers like these, such as parameters; `what` is one of them.
+    def beside(self, params: Any) -> list[Any]:
+        """The parameters for which there are gradients.
+
+        Raises:
+            ArgumentError: The containers differ, or there is None for a parameter.
+            DTypeError: A leaf is neither an array nor a number, or not of floats.
+            ShapeError: A parameter has another shape than its gradient.
+        """
+        pairs, _ = self.paired(params, "parameter", "the parameters")
+        found = [param for gradient, param in pairs if gradient is not None]
+        for n, (value, param) in enumerate(zip(self.values, found, strict=True)):
+            if param is None:
+                raise ArgumentError(
+                    f"{self._name}: {self.place(n)} has no parameter: None, expected an array of "
+                    f"shape {value.shape}; give None for the gradient, too"
+                )
+        return found
+
+    def paired(
+        self, other: Any, what: str, all_of_them: str
+    ) -> tuple[list[tuple[Any, Any]], tree.Structure]:
+        """Pairs of a gradient and a leaf of other containers, and the structure of both together.
+
+        Where only one of them has an array, the other is None in the pair.
+
+        Args:
+            other: The other containers.
+            what: One of its leaves in errors: "parameter".
+            all_of_them: All of them in errors: "the parameters".
 
         Raises:
             ArgumentError: The containers differ.
             DTypeError: A leaf is neither an array nor a number, or not of floats.
             ShapeError: A leaf has another shape than its gradient.
         """
-        # A gradient may be None where the other has an array.
         try:
-            aligned = tree.aligned(self._container, other)
+            both = tree.merged(self._container, other, self._what)
         except ValueError as error:
             raise ArgumentError(
-                f"{self._name}: {error}; {what} and gradients have different containers"
+                f"{self._name}: got different containers: {error}, as in {all_of_them}"
             ) from None
-        _, values, _ = as_primals(other, self._name, f"{what}s")
-        leaves = [x for x, grad in zip(values, aligned, strict=True) if grad is not None]
-        for n, (leaf, value) in enumerate(zip(leaves, self.values, strict=True)):
-            if leaf.shape != value.shape:
+        _, values, structure = as_primals(other, self._name, all_of_them)
+        places = tree.aligned(tree.unflatten(self.structure, list(range(len(self.values)))), both)
+        leaves = tree.aligned(tree.unflatten(structure, values), both)
+        for n, leaf in zip(places, leaves, strict=True):
+            if n is not None and leaf is not None and self.values[n].shape != leaf.shape:
                 raise ShapeError(
-                    f"{self._name}: {self.place(n)} has shape {value.shape}, expected "
+                    f"{self._name}: {self.place(n)} has shape {self.values[n].shape}, expected "
                     f"{leaf.shape}, the shape of its {what}"
                 )
-        return leaves
+        gradients = [None if n is None else self.values[n] for n in places]
+        return list(zip(gradients, leaves, strict=True)), tree.flatten(both)[1]
 
 
 # ---- numbers ------------------------------------------------------------------------------------
@@ -97,10 +125,10 @@ def number_of(value: Any) -> float | None:
 
 
 # What is not finite is said by the largest magnitude, not by warnings.
-_quiet = np.errstate(invalid="ignore", over="ignore", divide="ignore", under="ignore")
+quiet = np.errstate(invalid="ignore", over="ignore", divide="ignore", under="ignore")
 
 
-@_quiet
+@quiet
 def scaled_norm(values: Sequence[Any]) -> tuple[Any, Any]:
     """The largest magnitude among arrays, and the norm of all of them in units of it.
 
@@ -116,14 +144,14 @@ def scaled_norm(values: Sequence[Any]) -> tuple[Any, Any]:
     return largest, norm(stack([astype(part, dtype) for part in parts]))
 
 
-@_quiet
+@quiet
 def scaled_norms(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """The same over some axes, which stay with size 1."""
     largest = max_of(abs_of(stop_gradient(x)), axes, keepdims=True, initial=0)
     return largest, vector_norm(x / _unit(largest), axis=axes, keepdims=True)
 
 
-@_quiet
+@quiet
 def norm_of(largest: Any, rest: Any) -> Any:
     """The norm given as a product; if the first factor is not finite, it is the norm."""
     found = where(isfinite(largest), largest * rest, largest)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gradtape.gradients.leaves import Gradients, real_dtype, wide
-from gradtape.gradients.step import State, Step, check_state
+from gradtape.gradients.step import State, Step, check_entries
 from gradtape.graph.known_values import is_unknown
 from gradtape.ops.cast import astype
 from gradtape.ops.generator import Generator
@@ -105,10 +105,21 @@ class Noise(Step):
             state: What `init` or the last `apply` returned.
             params: Not needed.
         """
-        check_state("Noise", state, {"step"})
+        self.check_state(state)
         step = state["step"]
         options = {"decay": self.decay, "generator": self.generator}
         return add_noise(grads, self.scale, step=step, **options), {"step": step + 1}
+
+    def check_state(self, state: State) -> None:
+        """Raise an error for a state that is not one of this step.
+
+        Args:
+            state: What may be one.
+
+        Raises:
+            ArgumentError: It is not.
+        """
+        check_entries("Noise", state, {"step"})
 
     def __repr__(self) -> str:
         return f"Noise({self.scale}, decay={self.decay})"

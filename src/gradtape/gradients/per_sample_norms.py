@@ -6,7 +6,8 @@ op, for all samples in one backward pass, and together with the other operands o
 the gradient by the parameter.
 
 - A matrix: the gradient is Σ x·ctᵀ over the rows of a sample (of a sequence), and its square norm
-  Σ (x·x′)(ct·ct′) over pairs of rows. For a single row that is |x|²·|ct|².
+  Σ (x·x′)(ct·ct′) over pairs of rows. For a single row that is |x|²·|ct|². Complex rows of a real
+  matrix count as two each, real and imaginary parts.
 - A table that rows are read from: the same with 1 for x·x′ if both read the same row, else 0.
 - Anything else, and matrices where pairs of rows would take longer: the gradient of some samples
   at a time is computed by the op's own rule, and dropped when its norm is known.
@@ -36,12 +37,14 @@ from gradtape.autodiff.reverse import grad
 from gradtape.autodiff.transforms import vmap
 from gradtape.backends import is_raw
 from gradtape.core.aval import Aval, aval_of
+from gradtape.core.broadcasting import fit
 from gradtape.core.call import is_differentiable
 from gradtape.core.op import op_of
 from gradtape.core.portable import Transformed
 from gradtape.core.state import adopted, current, values_read
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, DTypeError, ShapeError, UnsupportedError, a_type
+from gradtape.gradients.leaves import real_dtype
 from gradtape.gradients.parameter_uses import Use, dependent_values, tapped, uses_of
 from gradtape.graph.capture import DrawCapture
 from gradtape.graph.ir import Graph, Literal, Value
@@ -226,7 +229,7 @@ class _Batch:
         return parts[0] if isinstance(self._argnums, int) else tuple(parts)
 
     def _norms(self, squares: Any, params: Sequence[Any]) -> Any:
-        dtype = np.result_type(np.float32, *[np.finfo(p.dtype).dtype for p in params])
+        dtype = np.result_type(np.float32, *map(real_dtype, params))
         return deliver(astype(sqrt(squares), dtype), tensors=has_tensors(self._leaves))
 
 
@@ -282,7 +285,10 @@ class _Loss:
         self._params = graph.inputs[:count]
         self._samples = graph.inputs[count : count + len(batch.samples)]
         self._dependent = dependent_values(graph, self._samples)
+        # Values that depend on the sample, and cotangents of ops by their results: one value may
+        # be both, the result of one op and an operand of the next.
         self._known: dict[Value, Any] = {}
+        self._ct_of: dict[Value, Any] = {}
         inputs = zip(graph.inputs, (*batch.params, *batch.samples, *captures), strict=True)
         self._shared = {value: one for value, one in inputs if value not in self._dependent}
 
@@ -330,7 +336,7 @@ class _Loss:
         (cts, gradients), read = each(zeros, [params[n] for n in small], *samples)
         self._known.update(zip(self._samples, samples, strict=True))
         self._known.update(zip(with_taps.values, read, strict=True))
-        self._known.update({n.outputs[0]: ct for n, ct in zip(with_taps.nodes, cts, strict=True)})
+        self._ct_of.update({n.outputs[0]: ct for n, ct in zip(with_taps.nodes, cts, strict=True)})
         return gradients
 
     def _squares_by(self, param: _Parameter) -> Any:
@@ -352,16 +358,16 @@ class _Loss:
     # ---- matrices: pairs of rows ----------------------------------------------------------------
 
     def _row_pairs(self, use: Use) -> tuple[Any, Any]:
-        """Rows a and b of each sample, (samples, rows, …), with the gradient Σ a·bᵀ."""
-        other, ct = use.node.operands[1 - use.position], self._known[use.node.outputs[0]]
-        if use.op is linear_op:  # x·Wᵀ: Σ ct·xᵀ
-            return _rows(ct), _rows(self._value(use.node.operands[0]))
+        """Real rows a and b of each sample, (samples, rows, …), with the gradient Σ a·bᵀ."""
+        other, ct = use.node.operands[1 - use.position], self._ct_of[use.node.outputs[0]]
+        if use.op is linear_op:  # x·Wᵀ: Σ ct·xᴴ
+            return _real_pairs(_rows(ct), _rows(self._value(use.node.operands[0])))
         x = self._value(other)
-        if use.position == 1:  # x·M: Σ x·ctᵀ
-            return _rows(x), _rows(ct)
-        if len(other.shape) > 1:  # M·y: Σ ct·yᵀ over columns
+        if use.position == 1:  # x·M: Σ x̄·ctᵀ
+            return _real_pairs(_rows(x), _rows(ct))
+        if len(other.shape) > 1:  # M·y: Σ ct·yᴴ over columns
             x, ct = swapaxes(x, -1, -2), swapaxes(ct, -1, -2)
-        return _rows(ct), _rows(x)
+        return _real_pairs(_rows(ct), _rows(x))
 
     def _by_pairs(self, pairs: Sequence[tuple[Any, Any]], count: int) -> Any:
         sides = [
@@ -385,7 +391,7 @@ class _Loss:
         places, cts = [], []
         for use in param.uses:
             indices = self._value(use.node.operands[1])
-            ct = self._known[use.node.outputs[0]]
+            ct = self._ct_of[use.node.outputs[0]]
             indices = reshape(indices, (len(indices), math.prod(indices.shape[1:])))
             ct = reshape(ct, (*indices.shape, math.prod(param.value.shape[1:])))
             skip = use.node.params["skip"]
@@ -413,7 +419,8 @@ class _Loss:
         outs = [use.node.outputs[0] for use in param.uses]
 
         def of_one(values: Sequence[Any]) -> Any:
-            known = dict(zip((*outs, *moving), values, strict=True))
+            cts = dict(zip(outs, values[: len(outs)], strict=True))
+            known = dict(zip(moving, values[len(outs) :], strict=True))
             total: Any = None
             for use in param.uses:
                 operands = [
@@ -422,7 +429,8 @@ class _Loss:
                 ]
                 out = use.node.outputs[0]
                 rule = use.op.vjps[use.position]
-                part = rule(known[out], out.aval, *operands, **use.node.params)
+                part = rule(cts[out], out.aval, *operands, **use.node.params)
+                part = fit(part, param.value)  # real for a real parameter
                 total = part if total is None else total + part
             return total
 
@@ -430,7 +438,7 @@ class _Loss:
             return [_squares(vmap(lambda *one: of_one(one))(*values))]
 
         nbytes = math.prod(param.value.shape) * param.value.dtype.itemsize
-        arrays = [self._known[out] for out in outs] + [self._value(x) for x in moving]
+        arrays = [self._ct_of[out] for out in outs] + [self._value(x) for x in moving]
         return _chunked(of_some, nbytes, arrays)[0]
 
     def _value(self, operand: Any) -> Any:
@@ -454,6 +462,21 @@ class _Loss:
 def _rows(x: Any) -> Any:
     """Vectors along the last axis of each sample as rows, (samples, rows, size)."""
     return reshape(x, (x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1]))
+
+
+def _real_pairs(left: Any, right: Any) -> tuple[Any, Any]:
+    """Real rows for complex ones, which have the real part of Σ a·b̄ᵀ as their Σ a·bᵀ.
+
+    That is Σ Re(a)·Re(b)ᵀ + Im(a)·Im(b)ᵀ, whichever of the two is conjugated: the gradient by a
+    real matrix.
+    """
+    if left.dtype.kind == "c" and right.dtype.kind == "c":
+        return concatenate([real(left), imag(left)], 1), concatenate([real(right), imag(right)], 1)
+    return _real_part(left), _real_part(right)
+
+
+def _real_part(x: Any) -> Any:
+    return real(x) if x.dtype.kind == "c" else x
 
 
 def _wide(x: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gradtape.errors import ArgumentError, a_type
 from gradtape.gradients.clipping import global_norm
 from gradtape.gradients.leaves import number_of
-from gradtape.gradients.step import State, Step, check_state
+from gradtape.gradients.step import State, Step, check_entries
 
 
 class StepReport(NamedTuple):
@@ -38,6 +38,8 @@ class Pipeline(Step):
 
     Attributes:
         report: A `StepReport` for each step, of the last call; empty in compiled functions.
+        state: The states of the steps that have one, by their numbers, as strings: what `init` and
+            `apply` return, to be saved and set again. None before the first call.
 
     Raises:
         ArgumentError: They are no list, or a step is not a function.
@@ -70,6 +72,41 @@ class Pipeline(Step):
         self.steps = tuple(steps)
         self._with_params = tuple([_takes_params(step) for step in self.steps])
         self.report: tuple[StepReport, ...] = ()
+        self._called_before = False
+
+    @property
+    def state(self) -> State:
+        states = {n: step.state for n, step in self._stateful().items()}
+        # Steps may have been called, or given a state, one by one.
+        known = self._called_before or any(state is not None for state in states.values())
+        return states if known else None
+
+    @state.setter
+    def state(self, state: State) -> None:
+        if state is not None:
+            self.check_state(state)
+        self._called_before = state is not None
+        for n, step in self._stateful().items():
+            step.state = None if state is None else state[n]
+
+    def check_state(self, state: State) -> None:
+        """Raise an error for states that are not those of the steps.
+
+        Args:
+            state: What may be the states; None for that of a step without one so far.
+
+        Raises:
+            ArgumentError: They are not; the error names the step.
+        """
+        stateful = self._stateful()
+        check_entries("Pipeline", state, set(stateful))
+        for n, step in stateful.items():
+            if state[n] is not None:
+                step.check_state(state[n])
+
+    def _stateful(self) -> dict[str, Step]:
+        """The steps that have a state, by number."""
+        return {str(n): step for n, step in enumerate(self.steps) if isinstance(step, Step)}
 
     def init(self, grads: Any) -> State:
         """Return the states of all steps before the first call, by number.
@@ -77,9 +114,7 @@ class Pipeline(Step):
         Args:
             grads: Gradients, or anything of the same containers, shapes and dtypes.
         """
-        return {
-            str(n): step.init(grads) for n, step in enumerate(self.steps) if isinstance(step, Step)
-        }
+        return {n: step.init(grads) for n, step in self._stateful().items()}
 
     def apply(self, grads: Any, state: State, params: Any = None) -> tuple[Any, State]:
         """Return new gradients and the new states; a pure function.
@@ -92,8 +127,7 @@ class Pipeline(Step):
         Raises:
             ArgumentError: A step needs the parameters, and there are none.
         """
-        numbers = {str(n) for n, step in enumerate(self.steps) if isinstance(step, Step)}
-        check_state("Pipeline", state, numbers)
+        self.check_state(state)
         states = {}
         for n, step in enumerate(self.steps):
             if isinstance(step, Step):
@@ -122,6 +156,7 @@ class Pipeline(Step):
                 report.append(StepReport(_name(step), before, after))
             before = after
         self.report = tuple(report)
+        self._called_before = True
         return grads
 
     def _called(self, n: int, grads: Any, params: Any) -> Any:
@@ -136,9 +171,9 @@ class Pipeline(Step):
 
     def reset(self) -> Pipeline:
         """Forget the states of all steps, and the report."""
-        for step in self.steps:
-            if isinstance(step, Step):
-                step.reset()
+        for step in self._stateful().values():
+            step.reset()
+        self._called_before = False
         self.report = ()
         return self
 

@@ -52,6 +52,15 @@ class Step:
         """
         raise NotImplementedError
 
+    def check_state(self, state: State) -> None:
+        """Raise an error for a state that is not one of this step; anything fits unless overridden.
+
+        A `Pipeline` calls it when it is given the states of its steps.
+
+        Args:
+            state: What `init` or `apply` returned, or what was read from a file.
+        """
+
     def __call__(self, grads: Any, params: Any = None) -> Any:
         """Return new gradients, and remember the new state."""
         if self.state is None:
@@ -65,8 +74,8 @@ class Step:
         return self
 
 
-def check_state(name: str, state: Any, entries: set[str]) -> None:
-    """Raise for a state that is not one of this step."""
+def check_entries(name: str, state: Any, entries: set[str]) -> None:
+    """Raise for a state that is not a dict with these entries."""
     if not isinstance(state, dict) or set(state) != entries:
         got = sorted(state) if isinstance(state, dict) else type(state).__name__
         raise ArgumentError(
