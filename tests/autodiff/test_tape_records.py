@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -66,14 +69,64 @@ def test_the_listing() -> None:
     assert "#5, 2.0" in lines[6]
 
 
-def test_iterating_a_tape_goes_through_what_its_numbers_need() -> None:
+def test_iterating_a_tape_goes_through_all_that_is_alive() -> None:
     tape = gt.GradientTape()
     assert list(tape) == []
-    x = tape.watch(np.ones(3))
-    loss = gt.sum(x * x)
-    assert [row.op for row in tape] == ["watch", "multiply", "sum"]
-    del loss
+    w = tape.watch(np.ones(3))
+    unused = tape.watch(2.0)
+    loss = 0.5 * np.sum(w**2) + 1e-3 * (w @ w)
+    part = np.exp(w)[1:]  # depends on no number, and none depends on it
+    assert [row.op for row in tape] == [
+        *("watch", "watch", "power", "sum", "multiply", "matmul", "multiply", "add"),
+        *("exp", "getitem"),
+    ]
+    assert len(tape) == len(list(tape)) - 2  # the watched tensors are no records
+    assert [row.number for row in tape] == list(range(10))
+    del loss, part, unused
+    assert [row.op for row in tape] == ["watch"]
+    del w
     assert list(tape) == []
+
+
+def test_iterating_a_tape_lists_scalars_and_several_results() -> None:
+    tape = gt.GradientTape()
+    x = tape.watch(3.0)
+    y = x * x
+    assert [row.op for row in tape] == ["watch", "multiply"]
+    first, second = np.split(tape.watch(np.ones(4)), 2)
+    del first
+    gc.collect()  # objects of the oldest generation are listed, too
+    other = gt.GradientTape().watch(1.0) * 2.0
+    assert [row.op for row in tape.records()] == ["watch", "watch", "multiply", "split"]
+    assert (y.item(), second.shape, other.item()) == (9.0, (2,), 2.0)
+
+
+def test_what_the_collector_does_not_list_is_never_left_out_silently() -> None:
+    # In a process of its own: gc.freeze concerns all objects.
+    code = """
+import gc, numpy as np, gradtape as gt
+from gradtape.errors import TapeError
+tape = gt.GradientTape()
+x = tape.watch(3.0)
+y = x * x
+gc.freeze()
+try:
+    tape.records()
+except TapeError as error:
+    print("raised:", error)
+print([row.op for row in tape.records(y)])
+gc.unfreeze()
+print([row.op for row in tape])
+gc.freeze()
+tape = gt.GradientTape()
+x = tape.watch(3.0)
+y = x * x
+print([row.op for row in tape])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = found.stdout.splitlines()
+    assert lines[0].startswith("raised: records: gc.freeze may hide records of this tape; give")
+    assert lines[1:] == ["['watch', 'multiply']"] * 3
 
 
 def test_all_kinds_of_records(rng: Any) -> None:

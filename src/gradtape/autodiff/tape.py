@@ -328,17 +328,19 @@ class GradientTape:
         """What was recorded on the way to some targets, to iterate over and to print.
 
         Args:
-            targets: One tensor, or a container of them; if not given, all numbers, such as losses,
-                that were computed on this tape and are still alive.
+            targets: One tensor, or a container of them; if not given, everything on this tape that
+                is still alive. Records are found by a search through all Python objects then.
 
         Returns:
             The tensors that are watched, then the ops in the order in which they ran, each with the
             shapes and dtypes of its results, its operands, and the line of your code if the tape
-            was made with `lines=True`.
+            was made with `lines=True`. A record lives as long as its result, or something computed
+            from that.
 
         Raises:
             TapeError: A target is not on this tape, or its records were freed: by `gradient` of a
-                tape that is not persistent.
+                tape that is not persistent. Or no targets were given, and `gc.freeze` may hide
+                records.
 
         >>> tape = gt.GradientTape(lines=True)
         >>> x = tape.watch(np.ones(3))
@@ -351,7 +353,6 @@ class GradientTape:
         >>> [record.op for record in tape.records(loss)]
         ['watch', 'exp', 'multiply', 'sum']
         """
-        segment = self._segment
         if targets is not None:
             self._check_enabled("records")
         if self._used and not self.persistent:
@@ -360,16 +361,26 @@ class GradientTape:
                 "make it with gt.GradientTape(persistent=True)"
             )
         if targets is None:
-            found = [] if segment is None else [root() for root in segment.roots]
-            nodes = [node for node in found if node is not None]
+            nodes = self._live_nodes()
         else:
             tensors = tree.flatten(targets)[0]
             nodes = [self._on_tape(target, "target", "records")[1] for target in tensors]
-        return records_of(nodes, {} if segment is None else segment.lines)
+        return records_of(nodes, {} if self._segment is None else self._segment.lines)
 
     def __iter__(self) -> Iterator[TapeRecord]:
-        """The records of all numbers, such as losses, that are alive; see `records`."""
+        """All records that are alive; see `records`."""
         return iter(self.records())
+
+    def _live_nodes(self) -> list[Node]:
+        if self._segment is None:
+            return []
+        found = release.live_nodes((self._segment,))
+        if found is None:
+            raise TapeError(
+                "records: gc.freeze may hide records of this tape; give the targets, as in "
+                "tape.records(loss), or call gc.unfreeze()"
+            )
+        return found
 
     def _check_enabled(self, what: str) -> None:
         if not self.enabled:
