@@ -24,7 +24,7 @@ from gradtape.core.call import lift
 from gradtape.core.finite import is_traced
 from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.nested import unshell, wrap
-from gradtape.core.state import next_level
+from gradtape.core.state import cotangent_given, next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, a_type
@@ -465,7 +465,10 @@ def _seeds(targets: list[Tensor], given: Any) -> list[Any]:
             f"gradient: got {len(seeds)} output_gradients for {len(targets)} targets, expected "
             "one per target"
         )
-    return [
+    found = [
         unshell(checked(seed, target, "gradient", "output gradient", "target"))
         for seed, target in zip(seeds, targets, strict=True)
     ]
+    for seed in found:
+        cotangent_given("output_gradients have", seed)
+    return found

@@ -8,6 +8,7 @@ cotangents apart from the records, and asks a `HookedWalk` at each record.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import CodeType
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -17,7 +18,7 @@ from gradtape.core.level import LEAVES, Leaf, Node, Segment
 from gradtape.core.needed_ops import needed
 from gradtape.core.nested import unshell
 from gradtape.core.record import Record
-from gradtape.core.state import no_grad, run_inside
+from gradtape.core.state import WATCHING, cotangent_given, no_grad, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ArgumentError,
@@ -200,7 +201,9 @@ class HookedWalk:
             given = ct if isinstance(ct, Tensor) else Tensor(ct)
             result = run_inside(no_grad(), hook, given) if self._quiet else hook(given)
             if result is not None:
-                ct = _replaced(ct, result)
+                before, ct = ct, _replaced(ct, result)
+                if WATCHING:
+                    cotangent_given(f"{_name(hook)} returned", ct, before)
         return ct
 
 
@@ -218,6 +221,15 @@ def _uses_of_hooked_leaves(roots: Iterable[Node]) -> dict[Any, int]:
             seen.add(node)
             stack += [parent for parent in node.parents if parent is not None]
     return uses
+
+
+def _name(hook: Hook) -> str:
+    """The name of a hook and where its code is, for messages."""
+    code = getattr(hook, "__code__", None)
+    name = getattr(hook, "__qualname__", type(hook).__qualname__)
+    return f"the hook {name}" + (
+        f" ({code.co_filename}:{code.co_firstlineno})" if isinstance(code, CodeType) else ""
+    )
 
 
 def _replaced(ct: Any, result: Any) -> Any:

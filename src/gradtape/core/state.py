@@ -54,6 +54,7 @@ class Mode(Protocol):
     modes, and returns the cotangents of its parents so far. If it has a method
     `push(record, given, proceed)` as well, it sees likewise how tangents are pushed along records:
     `given` are those of the parents, None for none, and `proceed()` returns that of the result.
+    Both get a `Proceeding`, which also tells what goes into the rules.
 
     Attributes:
         kind: "observing" if it only looks: it sees each call of a compiled function as one op,
@@ -67,6 +68,36 @@ class Mode(Protocol):
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         """Handle one op call; `proceed(op, args, params)` runs it as if the mode were off."""
         ...
+
+
+class Proceeding:
+    """Applies the rules of one record for a mode, when it is called.
+
+    Attributes:
+        read: Returns the operands and the result that the rules read; None or an `Aval` for others.
+        cotangent: In reverse mode, that of the record; a list for an op with several results.
+        so_far: In reverse mode, returns the cotangents of the parents that are there already.
+    """
+
+    __slots__ = ("_apply", "cotangent", "read", "so_far")
+
+    def __init__(
+        self,
+        apply: Callable[[], Any],
+        read: Callable[[], tuple[tuple[Any, ...], Any]],
+        cotangent: Any = None,
+        so_far: Callable[[], list[Any]] = list,
+    ) -> None:
+        self._apply = apply
+        self.read, self.cotangent, self.so_far = read, cotangent, so_far
+
+    def __call__(self) -> Any:
+        return self._apply()
+
+    def seen(self, see: Callable[[Proceeding], Any]) -> Proceeding:
+        """The same as the next mode gets it, with a mode that sees it in between."""
+        apply = functools.partial(see, self)
+        return Proceeding(apply, self.read, self.cotangent, self.so_far)
 
 
 # A reference to each living state that has a mode of the user's. Native entry points of compiled
@@ -100,6 +131,20 @@ def values_read(array: Any) -> None:
         depend_on = getattr(mode, "depend_on", None)
         if depend_on is not None:
             depend_on(array)
+
+
+def cotangent_given(by: str, value: Any, before: Any = None) -> None:
+    """Tell the modes in force of a cotangent that comes from the user, by their `note_cotangent`.
+
+    Args:
+        by: What it was given by, with a verb, for messages: "output_gradients have".
+        value: The cotangent.
+        before: The one that it takes the place of, if there is one.
+    """
+    for mode in current().modes:
+        note = getattr(mode, "note_cotangent", None)
+        if note is not None:
+            note(by, value, before)
 
 
 class Recorder(Protocol):
