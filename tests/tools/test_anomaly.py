@@ -117,6 +117,30 @@ def test_a_loss_from_before_the_block_is_found_without_its_line() -> None:
     with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
         loss.backward()
     assert ".py" not in str(caught.value)
+    assert str(caught.value).endswith(
+        "is finite; to see the line of code, put the forward pass into the block, too, or make the "
+        "tape with gt.GradientTape(lines=True)"
+    )
+
+
+def test_the_line_that_a_tape_has_noted_is_used() -> None:
+    tape = gt.GradientTape(lines=True, persistent=True)
+    x = tape.watch(ZERO)
+    loss = root(x)
+    with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
+        tape.gradient(loss, x)
+    assert f"at {line_of(root, 1)}; everything" in str(caught.value)
+    assert "lines=True" not in str(caught.value)
+    first, second = np.split(np.sqrt(x), 2)
+    with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
+        tape.jacobian(first + second, x)
+    assert f"{__file__}:" in str(caught.value)
+    number = tape.watch(0.0)
+    slope = np.sqrt(number)
+    with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
+        tape.forward_gradient(number, slope)
+    assert "the tangent of sqrt gives inf" in str(caught.value)
+    assert f"{__file__}:" in str(caught.value)
 
 
 HALF_NAN = np.array([np.nan, 1.0])
@@ -209,7 +233,7 @@ def test_a_result_that_was_not_finite_before_the_block_is_said_so() -> None:
     x = gt.tensor([1000.0, 0.0], requires_grad=True)
     with np.errstate(all="ignore"):
         loss = gt.sum(np.exp(x))
-    message = "the gradient of exp gives inf .*; exp gave a result that is not finite$"
+    message = "the gradient of exp gives inf .*; exp gave a result that is not finite; to see"
     with gt.detect_anomaly(), pytest.raises(AnomalyError, match=message):
         loss.backward()
 

@@ -31,10 +31,10 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
     An op counts only if its operands are finite: infinities that you put in on purpose, such as
     those of a mask, pass, and so does what is computed from them. The error names the op, the
     element and the line of your code; in a backward pass, the line where the op was called, if that
-    was in the block, too. In a backward pass, gradients that you begin it with (`output_gradients`)
-    and those that hooks return have to be finite; cotangents given to a pullback of `gt.vjp` pass,
-    as tangents do. Every result is looked at, which is slow: use it to find the place, not in
-    production.
+    was in the block, too, or on a tape made with `lines=True`. In a backward pass, gradients that
+    you begin it with (`output_gradients`) and those that hooks return have to be finite; cotangents
+    given to a pullback of `gt.vjp` pass, as tangents do. Every result is looked at, which is slow:
+    use it to find the place, not in production.
 
     Args:
         check_inf: Whether infinities count; NaN always does.
@@ -111,12 +111,12 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
         if self._first(_parts([out])) is not None:
             if record not in self._lines:  # otherwise its operands were not finite either
                 why = f"{record.op.name} gave a result that is not finite"
-                raise _error(what, found or changed, self._line(record), why=why)
+                raise _error(what, found or changed, self._line(record), why=why, advise=True)
         elif found is not None:
-            raise _error(what, found, self._line(record))
+            raise _error(what, found, self._line(record), advise=True)
         elif self._first([t for x in _parts([*given, out]) for t in _tangents(x)]) is None:
             what = f"the tangent of the gradient of {record.op.name} gives"
-            raise _error(what, changed, self._line(record))
+            raise _error(what, changed, self._line(record), advise=True)
 
     def push(self, record: Record, given: Sequence[Any], proceed: Proceeding) -> Any:
         """Push the tangents of the parents of a record on, and look at what comes of them."""
@@ -126,7 +126,8 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
             return tangent
         inputs, out = proceed.read()
         if self._first(inputs) is None and self._first(_parts([out])) is None:
-            raise _error(f"the tangent of {record.op.name} gives", found, self._line(record))
+            what = f"the tangent of {record.op.name} gives"
+            raise _error(what, found, self._line(record), advise=True)
         return tangent
 
     def note_cotangent(self, by: str, value: Any, before: Any) -> None:
@@ -137,8 +138,9 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
             raise _error(by, found, "", why=why)
 
     def _line(self, record: Record) -> str:
-        """The line that made a record; "" if that is not known."""
-        return self._lines.get(record, "")
+        """The line that made a record, as this block or its tape has noted it; "" if none has."""
+        line = self._lines.get(record)
+        return record.segment.lines.get(record.sequence, "") if line is None else line
 
     def _note(self, result: Any, line: str) -> None:
         """Remember the line of the records of a result, at all levels."""
@@ -258,10 +260,18 @@ def _error(
     line: str,
     operands: str = "",
     why: str = "everything it was computed from is finite",
+    *,
+    advise: bool = False,
 ) -> AnomalyError:
+    """The error; if `advise`, it says how to see the line where that is not known."""
     assert found is not None
     array, index = found
     where = f", at {line}" if line else ""
+    if advise and not line:
+        why += (
+            "; to see the line of code, put the forward pass into the block, too, or make the tape "
+            "with gt.GradientTape(lines=True)"
+        )
     return AnomalyError(
         f"detect_anomaly: {what} {array[index]} at index {index} of {aval_of(array)}{operands}"
         f"{where}; {why}"
