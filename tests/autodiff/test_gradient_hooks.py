@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import inspect
+import subprocess
+import sys
 import weakref
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -11,7 +15,14 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.level import LEAVES
-from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, UnsupportedError
+from gradtape.errors import (
+    ArgumentError,
+    DTypeError,
+    ShapeError,
+    TapeError,
+    UnsupportedError,
+    UnusedScopeWarning,
+)
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -346,3 +357,43 @@ def test_set_grad_enabled() -> None:
         assert (x * 2.0).requires_grad
     with gt.no_grad(), gt.set_grad_enabled(True):
         assert (x * 2.0).requires_grad
+    decorated = gt.set_grad_enabled(np.bool_(False))(lambda: (x * 2.0).requires_grad)
+    assert [decorated(), decorated()] == [False, False]
+    with ExitStack() as stack:
+        stack.enter_context(gt.set_grad_enabled(False))
+        assert not (x * 2.0).requires_grad
+
+
+def test_set_grad_enabled_as_a_statement_warns_at_its_line() -> None:
+    x = leaf()
+    with pytest.warns(UnusedScopeWarning, match="without `with`, which changes nothing") as caught:
+        gt.set_grad_enabled(False)
+    line = inspect.currentframe().f_lineno - 1
+    assert (caught[0].filename, caught[0].lineno) == (__file__, line)
+    assert (x * 2.0).requires_grad
+    kept = [gt.set_grad_enabled(True)]
+    assert repr(kept[0]) == "<set_grad_enabled(True): in force only in a `with` block>"
+    with pytest.warns(UnusedScopeWarning) as caught:
+        kept.clear()
+    assert caught[0].lineno == line + 4
+
+
+@pytest.mark.parametrize("options", [[], ["-Werror"]])
+def test_set_grad_enabled_as_a_statement_is_never_silent(options: list[str]) -> None:
+    code = "import gradtape as gt\ngt.set_grad_enabled(False)\nkept = gt.set_grad_enabled(True)"
+    found = subprocess.run(
+        [sys.executable, *options, "-c", code], capture_output=True, text=True, check=True
+    )
+    for mode in ("False", "True"):  # the second one goes when the interpreter ends
+        assert f"UnusedScopeWarning: gt.set_grad_enabled({mode}): got a call" in found.stderr
+
+
+def test_flags_are_true_or_false() -> None:
+    with pytest.raises(ArgumentError, match="set_grad_enabled: got 'x' for mode, expected True or"):
+        gt.set_grad_enabled("x")
+    for value in ("no", 1, None, np.array([1, 2]), np.array(True), gt.tensor(1.0)):
+        with pytest.raises(ArgumentError, match=r"GradientTape: got .* for enabled, expected True"):
+            gt.GradientTape(enabled=value)
+    with pytest.raises(ArgumentError, match="GradientTape: got a list for lines, expected True"):
+        gt.GradientTape(lines=[])
+    assert gt.GradientTape(enabled=np.bool_(False)).enabled is False

@@ -24,7 +24,7 @@ from gradtape.core.call import lift
 from gradtape.core.finite import is_traced
 from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.nested import unshell, wrap
-from gradtape.core.state import cotangent_given, next_level
+from gradtape.core.state import checked_flag, cotangent_given, next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, a_type
@@ -68,6 +68,9 @@ class GradientTape:
         enabled: Whether it records at all. If not, `watch` returns tensors that are not recorded,
             and computing with them costs what it does without a tape.
 
+    Raises:
+        ArgumentError: An option is not what it has to be.
+
     >>> with gt.GradientTape() as tape:
     ...     x = tape.watch(3.0)
     ...     y = x * x
@@ -91,8 +94,8 @@ class GradientTape:
         self._checkpoint = checkpoint
         self._scheduler = scheduler
         self._schedule: Schedule | None = None
-        self._lines = lines
-        self.enabled = enabled
+        self._lines = checked_flag("GradientTape", "lines", lines)
+        self.enabled = checked_flag("GradientTape", "enabled", enabled)
         self._used = False
         self._stopped = False
         self._open = False  # whether a `with` block is open

@@ -22,11 +22,14 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from gradtape.core.decorate import Decorator
+import numpy as np
+
+from gradtape.core.decorate import Decorator, F
 from gradtape.core.level import CONTEXT_LEVEL as CONTEXT_LEVEL, LEAF_LEVEL, Segment
+from gradtape.core.lines import later_warning
 from gradtape.core.op import Op
 from gradtape.core.release import end
-from gradtape.errors import ArgumentError, ContextError, a_type
+from gradtape.errors import ArgumentError, ContextError, UnusedScopeWarning, a_type
 
 # Levels of transforms and tapes are numbered in order of creation, above those of contexts.
 _EVERYTHING_RECORDS = -1
@@ -478,18 +481,62 @@ class enable_grad(Scope):  # noqa: N801
         return state.derive(floor=_EVERYTHING_RECORDS)
 
 
-def set_grad_enabled(mode: bool) -> Scope:
+class set_grad_enabled(Scope):  # noqa: N801
     """Record in a block, or not: `gt.enable_grad()` or `gt.no_grad()`, as a flag says.
+
+    It needs `with`, or a function to decorate. A call alone, PyTorch's other form, changes nothing
+    and warns of that.
 
     Args:
         mode: Whether to record.
+
+    Raises:
+        ArgumentError: The mode is not True or False.
 
     >>> x = gt.ones(3, requires_grad=True)
     >>> with gt.set_grad_enabled(False):
     ...     (x * 2).requires_grad
     False
     """
-    return enable_grad() if mode else no_grad()
+
+    def __init__(self, mode: bool) -> None:
+        self._mode = checked_flag("set_grad_enabled", "mode", mode)
+        self._scope = enable_grad() if self._mode else no_grad()
+        self._warn: Callable[[], None] | None = later_warning(
+            f"gt.set_grad_enabled({self._mode}): got a call without `with`, which changes nothing; "
+            f"write `with gt.set_grad_enabled({self._mode}):`",
+            UnusedScopeWarning,
+        )
+
+    def change(self, state: State, before: State | None = None) -> State:
+        return self._scope.change(state, before)
+
+    def entering(self, entry: Entry) -> None:
+        self._warn = None
+
+    def __call__(self, function: F) -> F:
+        self._warn = None
+        return super().__call__(function)
+
+    def __repr__(self) -> str:
+        return f"<set_grad_enabled({self._mode}): in force only in a `with` block>"
+
+    def __del__(self) -> None:
+        warn = getattr(self, "_warn", None)  # one that was refused has none
+        if warn is not None:
+            warn()
+
+
+def checked_flag(name: str, option: str, value: Any) -> bool:
+    """A flag of a function as True or False.
+
+    Raises:
+        ArgumentError: It is something else.
+    """
+    if not isinstance(value, bool | np.bool_):
+        got = repr(value) if isinstance(value, str | int | float) else a_type(value)
+        raise ArgumentError(f"{name}: got {got} for {option}, expected True or False")
+    return bool(value)
 
 
 class using_mode(Scope):  # noqa: N801
