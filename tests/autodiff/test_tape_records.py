@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import pydoc
 import subprocess
 import sys
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import gradtape as gt
 from gradtape.autodiff.tape_records import Source
 from gradtape.core.aval import Aval
-from gradtape.errors import TapeError
+from gradtape.errors import ArgumentError, TapeError
 
 F64 = np.dtype(np.float64)
 
@@ -105,7 +106,7 @@ def test_what_the_collector_does_not_list_is_never_left_out_silently() -> None:
     # In a process of its own: gc.freeze concerns all objects.
     code = """
 import gc, numpy as np, gradtape as gt
-from gradtape.errors import TapeError
+from gradtape.errors import ArgumentError, TapeError
 tape = gt.GradientTape()
 x = tape.watch(3.0)
 y = x * x
@@ -192,3 +193,29 @@ def test_constructors_compose_and_keep_all_options() -> None:
     with pytest.raises(TapeError, match="with_scheduler_config: got a tape that has recorded"):
         tape.with_scheduler_config(scheduler)
     assert y.item() == 2.0
+
+
+@pytest.mark.parametrize("option", ["checkpoint", "scheduler"])
+def test_constructors_are_documented_methods(option: str) -> None:
+    name = f"with_{option}_config"
+    config = {"checkpoint": gt.CheckpointConfig, "scheduler": gt.SchedulerConfig}[option]()
+    for holder in (gt.GradientTape, gt.GradientTape()):
+        method = getattr(holder, name)
+        assert method.__name__ == name
+        assert method.__doc__.startswith(f"Make a tape {'that' if option == 'checkpoint' else ''}")
+        assert list(inspect.signature(method).parameters) == ["config"]
+        with pytest.raises(TypeError, match=rf"^GradientTape.{name}\(\) missing 1 required"):
+            method()
+        with pytest.raises(TypeError, match=rf"^GradientTape.{name}\(\) got an unexpected keyword"):
+            method(config, persistent=True)
+        with pytest.raises(ArgumentError, match=f"^{name}: got a str for config, expected a gt"):
+            method("fast")
+    shown = pydoc.render_doc(gt.GradientTape, renderer=pydoc.plaintext)
+    assert f" |  {name}(config: '{type(config).__name__}') -> 'GradientTape'" in shown
+    assert "Make a tape" in shown[shown.index(f"{name}(") :]
+    assert f"{name} = " not in shown
+
+    class Own(gt.GradientTape):
+        pass
+
+    assert type(getattr(Own, name)(config)) is type(getattr(Own(), name)(config)) is Own

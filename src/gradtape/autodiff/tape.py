@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -30,23 +30,17 @@ from gradtape.core.walk import own, walk
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, a_type
 
 
-class _Constructor:
-    """A method that makes a tape: called on the class, or on a tape whose options it keeps."""
+class _OnClassOrTape:
+    """A method whose first argument is the tape, or the class if it is called on that."""
 
-    def __init__(self, option: str) -> None:
-        self._option = option
+    def __init__(self, function: Callable[..., GradientTape]) -> None:
+        self._function = function
+        self.__doc__, self.__wrapped__ = function.__doc__, function
 
-    def __get__(self, tape: GradientTape | None, owner: type[GradientTape]) -> Any:
-        return functools.partial(self._make, owner, tape)
-
-    def _make(self, owner: type[GradientTape], tape: GradientTape | None, config: Any) -> Any:
-        if tape is not None and len(tape):
-            raise TapeError(
-                f"with_{self._option}_config: got a tape that has recorded something already, "
-                f"expected one without records; use gt.GradientTape({self._option}=config)"
-            )
-        options = {} if tape is None else tape._options()
-        return owner(**{**options, self._option: config})
+    def __get__(
+        self, tape: GradientTape | None, owner: type[GradientTape]
+    ) -> Callable[..., GradientTape]:
+        return MethodType(self._function, owner if tape is None else tape)
 
 
 class GradientTape:
@@ -88,8 +82,12 @@ class GradientTape:
         enabled: bool = True,
     ) -> None:
         self._segment: Segment | None = None
-        _check_config("checkpoint", checkpoint, CheckpointConfig)
-        _check_config("scheduler", scheduler, SchedulerConfig)
+        for option, config, kind in (
+            ("checkpoint", checkpoint, CheckpointConfig),
+            ("scheduler", scheduler, SchedulerConfig),
+        ):
+            if config is not None:
+                _check_config("GradientTape", option, config, kind)
         self.persistent = persistent
         self._checkpoint = checkpoint
         self._scheduler = scheduler
@@ -100,8 +98,58 @@ class GradientTape:
         self._stopped = False
         self._open = False  # whether a `with` block is open
 
-    with_checkpoint_config = _Constructor("checkpoint")
-    with_scheduler_config = _Constructor("scheduler")
+    @_OnClassOrTape
+    def with_checkpoint_config(
+        self: GradientTape | type[GradientTape], config: CheckpointConfig
+    ) -> GradientTape:
+        """Make a tape that keeps what a checkpoint config says; on a tape, one with its options.
+
+        For further options, use `gt.GradientTape(checkpoint=config, persistent=True)`.
+
+        Args:
+            config: Which results the tape keeps for the backward pass.
+
+        Returns:
+            A new tape. Called on a tape, it has all its options besides.
+
+        Raises:
+            ArgumentError: It is no `gt.CheckpointConfig`.
+            TapeError: It was called on a tape that has recorded something already.
+
+        >>> config = gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Full)
+        >>> tape = gt.GradientTape.with_checkpoint_config(config)
+        >>> x = tape.watch(2.0)
+        >>> tape.gradient(x**3, x)
+        tensor(12.)
+        """
+        return _with_config(self, "checkpoint", config, CheckpointConfig)
+
+    @_OnClassOrTape
+    def with_scheduler_config(
+        self: GradientTape | type[GradientTape], config: SchedulerConfig
+    ) -> GradientTape:
+        """Make a tape whose `jacobian` goes by a scheduler config; on a tape, with its options.
+
+        For further options, use `gt.GradientTape(scheduler=config, persistent=True)`.
+
+        Args:
+            config: How `jacobian` chooses between forward, reverse and mixed mode.
+
+        Returns:
+            A new tape. Called on a tape, it has all its options besides.
+
+        Raises:
+            ArgumentError: It is no `gt.SchedulerConfig`.
+            TapeError: It was called on a tape that has recorded something already.
+
+        >>> config = gt.SchedulerConfig(strategy=gt.SchedulingStrategy.Reverse)
+        >>> tape = gt.GradientTape.with_scheduler_config(config)
+        >>> x = tape.watch(np.array([1.0, 2.0]))
+        >>> _ = tape.jacobian(x**2, x)
+        >>> tape.schedule.mode
+        'reverse'
+        """
+        return _with_config(self, "scheduler", config, SchedulerConfig)
 
     def _options(self) -> dict[str, Any]:
         """What it was made with."""
@@ -432,10 +480,26 @@ class GradientTape:
         raise TapeError(f"{asked}: the {what} is not on this tape; {advice}")
 
 
-def _check_config(option: str, config: Any, kind: type) -> None:
-    if not (config is None or isinstance(config, kind)):
+def _with_config(
+    made_from: GradientTape | type[GradientTape], option: str, config: Any, kind: type
+) -> GradientTape:
+    """A new tape with one option, and the others of the tape it is made from, if it is one."""
+    name = f"with_{option}_config"
+    _check_config(name, "config", config, kind)
+    if isinstance(made_from, type):
+        return made_from(**{option: config})
+    if len(made_from):
+        raise TapeError(
+            f"{name}: got a tape that has recorded something already, expected one without "
+            f"records; use gt.GradientTape({option}=config)"
+        )
+    return type(made_from)(**{**made_from._options(), option: config})
+
+
+def _check_config(name: str, option: str, config: Any, kind: type) -> None:
+    if not isinstance(config, kind):
         raise ArgumentError(
-            f"GradientTape: got {a_type(config)} for {option}, expected a gt.{kind.__name__}"
+            f"{name}: got {a_type(config)} for {option}, expected a gt.{kind.__name__}"
         )
 
 
