@@ -114,7 +114,7 @@ class GradientTape:
 
         Raises:
             ArgumentError: It is no `gt.CheckpointConfig`.
-            TapeError: It was called on a tape that has recorded something already.
+            TapeError: It was called on a tape that watches something already.
 
         >>> config = gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Full)
         >>> tape = gt.GradientTape.with_checkpoint_config(config)
@@ -140,7 +140,7 @@ class GradientTape:
 
         Raises:
             ArgumentError: It is no `gt.SchedulerConfig`.
-            TapeError: It was called on a tape that has recorded something already.
+            TapeError: It was called on a tape that watches something already.
 
         >>> config = gt.SchedulerConfig(strategy=gt.SchedulingStrategy.Reverse)
         >>> tape = gt.GradientTape.with_scheduler_config(config)
@@ -488,10 +488,10 @@ def _with_config(
     _check_config(name, "config", config, kind)
     if isinstance(made_from, type):
         return made_from(**{option: config})
-    if len(made_from):
+    if made_from._segment is not None:
         raise TapeError(
-            f"{name}: got a tape that has recorded something already, expected one without "
-            f"records; use gt.GradientTape({option}=config)"
+            f"{name}: got a tape that watches something already, which the new tape would not "
+            "know; configure it first, and watch with the tape that this returns"
         )
     return type(made_from)(**{**made_from._options(), option: config})
 
