@@ -200,6 +200,56 @@ def test_errors_of_hooks() -> None:
     np.testing.assert_array_equal(x.grad.numpy(), np.full(3, 2.0))
 
 
+TWO = np.array([1.0, 2.0])
+# What docs/reference.md says of functions that register hooks: how often these are called, None if
+# they cannot be registered.
+HOOKS_CALLED: dict[str, tuple[Any, int | None]] = {
+    "grad": (lambda f, _: gt.grad(f)(TWO), 1),
+    "vjp": (lambda f, _: gt.vjp(f, TWO)[1](1.0), 1),
+    "jacrev": (lambda _, g: gt.jacrev(g)(TWO), 1),
+    "jacobian": (lambda _, g: gt.jacobian(g, mode="reverse")(TWO), 1),
+    "forward jacobian": (lambda _, g: gt.jacobian(g, mode="forward")(TWO), 0),
+    "hessian": (lambda f, _: gt.hessian(f)(TWO), 1),
+    "hvp": (lambda f, _: gt.hvp(f, (TWO,), (TWO,)), 1),
+    "linearize": (lambda f, _: gt.linearize(f, TWO)[1](TWO), 0),
+    "per_sample_gradients": (
+        lambda f, _: gt.per_sample_gradients(lambda w, x: f(w * x))(TWO, np.ones((3, 2))),
+        1,
+    ),
+    "vmap of grad": (lambda f, _: gt.vmap(gt.grad(f))(np.ones((3, 2))), 1),
+    "jit of grad": (lambda f, _: gt.jit(gt.grad(f))(TWO), 1),
+    "jvp": (lambda f, _: gt.jvp(f, (TWO,), (TWO,)), None),
+    "jacfwd": (lambda _, g: gt.jacfwd(g)(TWO), None),
+    "gnvp": (lambda f, g: gt.gnvp(g, np.sum, (TWO,), (TWO,)), None),
+    "fvp": (lambda _, g: gt.fvp(g, (TWO,), (TWO,)), None),
+    "jet": (lambda f, _: gt.jet(f, (TWO,), ([TWO],)), None),
+    "nth_derivative": (lambda f, _: gt.nth_derivative(f, 2)(1.0), None),
+    "laplacian": (lambda f, _: gt.laplacian(f)(TWO), None),
+    "vmap": (lambda f, _: gt.vmap(f)(np.ones((3, 2))), None),
+    "jit": (lambda f, _: gt.jit(f)(TWO), None),
+    "sparse_jacobian": (lambda _, g: gt.sparse_jacobian(g)(TWO), None),
+    "sparse_hessian": (lambda f, _: gt.sparse_hessian(f)(TWO), None),
+}
+
+
+@pytest.mark.parametrize("name", HOOKS_CALLED)
+def test_functions_that_register_hooks(name: str) -> None:
+    calls: list[Any] = []
+
+    def many(x: Any) -> Any:
+        h = np.sin(x)
+        h.register_hook(calls.append)
+        return h * h
+
+    run, count = HOOKS_CALLED[name]
+    if count is None:
+        with pytest.raises(UnsupportedError, match="register_hook: got a tensor of"):
+            run(lambda x: np.sum(many(x)), many)
+    else:
+        run(lambda x: np.sum(many(x)), many)
+        assert len(calls) == count
+
+
 def test_tensors_that_get_no_gradient() -> None:
     with pytest.raises(TapeError, match="register_hook: got a tensor that requires no gradient"):
         gt.ones(3).register_hook(print)

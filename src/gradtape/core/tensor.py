@@ -207,6 +207,8 @@ class Tensor:
 
         Raises:
             TapeError: The tensor is not recorded.
+            UnsupportedError: It is recorded in forward mode, mapped or traced: by `gt.jvp`,
+                `gt.vmap`, `gt.jit` and functions that are built on them.
 
         >>> x = gt.ones(2, requires_grad=True)
         >>> y = x * 3.0
