@@ -22,6 +22,7 @@ from gradtape.errors import (
     TapeError,
     UnsupportedError,
     UnusedScopeWarning,
+    WriteError,
 )
 
 X = np.array([1.0, 2.0, 3.0])
@@ -198,6 +199,98 @@ def test_errors_of_hooks() -> None:
     assert x.grad is None
     gt.sum(y).backward()
     np.testing.assert_array_equal(x.grad.numpy(), np.full(3, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ([1.0, 2.0, 3.0], "returned a list, expected float64\\[3\\], an array or a tensor; return"),
+        ("x", "returned a str, expected"),
+        (True, "returned a bool, expected"),
+        (2, "returned the number 2.0, expected shape \\(3,\\)"),
+        (np.True_, "returned shape \\(\\), expected shape \\(3,\\)"),
+        (np.array(["a"] * 3), "returned <U1, expected float64"),
+        (1j * X, "returned complex128, expected float64"),
+    ],
+)
+def test_what_a_hook_must_not_return(result: Any, message: str) -> None:
+    y = leaf() * 2.0
+    y.register_hook(lambda ct: result)
+    with pytest.raises((ShapeError, DTypeError), match=f"register_hook: the hook {message}"):
+        gt.sum(y).backward()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("number", [3, 3.0, np.float64(3.0), np.array(3.0)])
+def test_numbers_for_the_gradient_of_a_number(number: Any, dtype: Any) -> None:
+    x = gt.tensor(np.array(2.0, dtype), requires_grad=True)
+    y = x * x
+    y.register_hook(lambda ct: number)
+    y.backward()
+    assert x.grad.dtype == dtype
+    assert x.grad.item() == 12.0
+    with y.register_hook(lambda ct: 1j), pytest.raises(DTypeError, match="returned complex128"):
+        y.backward()
+    with y.register_hook(lambda ct: np.int64(3)), pytest.raises(DTypeError, match="int64"):
+        y.backward()
+
+
+def multiplied(gradient: Any) -> None:
+    gradient *= 5.0
+
+
+def written(gradient: Any) -> None:
+    gradient[0] = 5.0
+
+
+def written_through_a_view(gradient: Any) -> None:
+    part = gradient[1:]
+    part += 1.0
+
+
+def written_by_numpy(gradient: Any) -> None:
+    np.multiply(gradient, 2.0, out=gradient)
+
+
+@pytest.mark.parametrize("hook", [multiplied, written, written_through_a_view, written_by_numpy])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_writes_to_the_gradient_are_not_lost_silently(hook: Any, create_graph: bool) -> None:
+    x = leaf()
+    y = x * x
+    message = rf"register_hook: the hook {hook.__name__} \({__file__}:\d+\) wrote to the gradient"
+    with y.register_hook(hook), pytest.raises(WriteError, match=message):
+        gt.sum(y * 3.0).backward(create_graph=create_graph)
+    assert x.grad is None
+
+    def returned(gradient: Any) -> Any:
+        hook(gradient)
+        return gradient
+
+    y.register_hook(returned)
+    gt.sum(y * 3.0).backward(create_graph=create_graph)
+    expected = {
+        multiplied: [15.0, 15.0, 15.0],
+        written: [5.0, 3.0, 3.0],
+        written_through_a_view: [3.0, 4.0, 4.0],
+        written_by_numpy: [6.0, 6.0, 6.0],
+    }
+    np.testing.assert_array_equal(x.grad.detach().numpy(), 2.0 * X * expected[hook])
+
+
+def test_hooks_of_tapes_and_of_functions_write_to_a_handle_of_their_own() -> None:
+    def function(x: Any) -> Any:
+        y = x * x
+        y.register_hook(multiplied)
+        return np.sum(y)
+
+    for run in (gt.grad(function), gt.grad(lambda x: np.sum(gt.grad(function)(x)))):
+        with pytest.raises(WriteError, match="wrote to the gradient that it got"):
+            run(X)
+    tape = gt.GradientTape()
+    x = tape.watch(X)
+    loss = function(x)
+    with pytest.raises(WriteError, match="wrote to the gradient that it got"):
+        tape.gradient(loss, x)
 
 
 TWO = np.array([1.0, 2.0])

@@ -200,7 +200,10 @@ class Tensor:
         none.
 
         Args:
-            hook: `hook(gradient)` returns None, or what to use in place of the gradient.
+            hook: `hook(gradient)` returns None, or what to use in place of the gradient: an array
+                or a tensor of its shape, or a Python number for a 0-d gradient. Writing to the
+                gradient has no effect unless it is returned; if None is, that is a `WriteError` of
+                the backward pass.
 
         Returns:
             A handle; `handle.remove()` takes the hook away again.
