@@ -475,7 +475,8 @@ class GradientTape:
         advice = (
             "use the tensor watch returned, not the one given to it"
             if what == "source"
-            else "compute it from watched tensors, before the `with` block ends"
+            else "compute it from watched tensors, before the `with` block ends and outside of "
+            "gt.no_grad()"
         )
         raise TapeError(f"{asked}: the {what} is not on this tape; {advice}")
 
