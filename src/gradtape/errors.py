@@ -197,5 +197,9 @@ class FrozenRandomWarning(GradtapeWarning):
     """
 
 
+class UnusedScopeWarning(GradtapeWarning):
+    """A call of `gt.set_grad_enabled` without `with`, as PyTorch has it: it changed nothing."""
+
+
 class UnrolledLoopWarning(GradtapeWarning):
     """A Python loop in a compiled function became thousands of operations, one after the other."""

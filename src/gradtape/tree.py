@@ -180,6 +180,9 @@ def flatten(tree: Any, note: Callable[[Any], bool] | None = None) -> tuple[list[
 
     Returns:
         The leaves, and the structure that puts them back.
+
+    Raises:
+        ArgumentError: A container holds itself.
     """
     kind = type(tree)
     if kind is ndarray or kind is float:
@@ -187,11 +190,40 @@ def flatten(tree: Any, note: Callable[[Any], bool] | None = None) -> tuple[list[
     # A class that only claims operators with arrays for itself sets `__array_ufunc__` to None.
     if kind is not tuple and kind is not dict and getattr(tree, _ARRAYS_HAVE, None):
         return [tree], SINGLE
-    leaves, structure = _optree.tree_flatten(tree, note, namespace=NAMESPACE)
+    try:
+        leaves, structure = _optree.tree_flatten(tree, note, namespace=NAMESPACE)
+    except RecursionError:
+        _check_ends(tree)
+        raise
     for leaf in leaves:
         if type(leaf) not in _LEAVES and _is_new_container(leaf):
             return flatten(tree, note)
     return leaves, SINGLE if structure.is_leaf() else structure
+
+
+def _check_ends(tree: Any) -> None:
+    """Raise if a container holds itself, directly or in another one."""
+    stack, inside = [(tree, False)], set[int]()
+    while stack:
+        part, done = stack.pop()
+        if done:
+            inside.discard(id(part))
+        elif id(part) in inside:
+            raise ArgumentError(
+                f"containers: got {a_type(part)} that holds itself, expected nested containers "
+                "that end in arrays or numbers"
+            )
+        elif not loaded().tree_is_leaf(part, namespace=NAMESPACE):
+            inside.add(id(part))
+            stack.append((part, True))
+            parts = loaded().tree_flatten_one_level(part, namespace=NAMESPACE)[0]
+            stack += [(child, False) for child in parts]
+
+
+def outline(structure: Structure) -> str:
+    """A structure for messages: its containers, with * for each array or number."""
+    text = str(structure).removeprefix("PyTreeSpec(").removesuffix(")")
+    return text.removesuffix(f", namespace={NAMESPACE!r}")
 
 
 def unflatten(structure: Structure, leaves: list[Any]) -> Any:

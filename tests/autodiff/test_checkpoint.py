@@ -479,7 +479,7 @@ def test_constructors_by_config() -> None:
     x = tape.watch(SMALL)
     y = gt.sin(x)
     assert isinstance(y.record, Recomputable)
-    with pytest.raises(TapeError, match="has recorded something already"):
+    with pytest.raises(TapeError, match="watches something already"):
         tape.with_checkpoint_config(CONFIGS["block"])
 
 

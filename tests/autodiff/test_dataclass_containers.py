@@ -4,6 +4,7 @@ import enum
 import gc
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -500,3 +501,38 @@ def test_what_cannot_be_registered():
             gt.register_container(cls, tuple, tuple)
     with pytest.raises(ArgumentError, match="unflatten"):
         gt.register_container(Line, tuple, None)
+
+
+@dataclass
+class Holder:
+    inside: Any
+
+
+def test_containers_that_hold_themselves() -> None:
+    x = np.ones(2)
+    endless: list[Any] = [x, {"shared": x}]
+    endless[1]["again"] = (x, endless)
+    alone: dict[str, Any] = {}
+    alone["a"] = alone
+    holder = Holder([x])
+    holder.inside.append(holder)
+    tape = gt.GradientTape()
+    runs: list[Callable[[Any], Any]] = [
+        gt.grad(lambda _: 1.0),
+        gt.jit(lambda _: 1.0),
+        lambda value: tape.gradient(value, tape.watch(1.0)),
+        lambda value: gt.linearize(lambda _: 1.0, value),
+    ]
+    for value in (endless, alone, holder):
+        for run in runs:
+            with pytest.raises(
+                ArgumentError, match=r"got an? \w+ that holds itself, expected nested"
+            ):
+                run(value)
+    deep: Any = 1.0
+    for _ in range(3000):
+        deep = [deep]
+    with pytest.raises(RecursionError):
+        gt.grad(lambda _: 1.0)(deep)
+    shared = [x]  # the same list twice is no cycle
+    assert len(gt.grad(lambda v: np.sum(v[0][0] * v[1][0]))([shared, shared])) == 2

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import inspect
+import subprocess
+import sys
 import weakref
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -11,7 +15,15 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.level import LEAVES
-from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, UnsupportedError
+from gradtape.errors import (
+    ArgumentError,
+    DTypeError,
+    ShapeError,
+    TapeError,
+    UnsupportedError,
+    UnusedScopeWarning,
+    WriteError,
+)
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -189,6 +201,148 @@ def test_errors_of_hooks() -> None:
     np.testing.assert_array_equal(x.grad.numpy(), np.full(3, 2.0))
 
 
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ([1.0, 2.0, 3.0], "returned a list, expected float64\\[3\\], an array or a tensor; return"),
+        ("x", "returned a str, expected"),
+        (True, "returned a bool, expected"),
+        (2, "returned the number 2.0, expected shape \\(3,\\)"),
+        (np.True_, "returned shape \\(\\), expected shape \\(3,\\)"),
+        (np.array(["a"] * 3), "returned <U1, expected float64"),
+        (1j * X, "returned complex128, expected float64"),
+    ],
+)
+def test_what_a_hook_must_not_return(result: Any, message: str) -> None:
+    y = leaf() * 2.0
+    y.register_hook(lambda ct: result)
+    with pytest.raises((ShapeError, DTypeError), match=f"register_hook: the hook {message}"):
+        gt.sum(y).backward()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("number", [3, 3.0, np.float64(3.0), np.array(3.0)])
+def test_numbers_for_the_gradient_of_a_number(number: Any, dtype: Any) -> None:
+    x = gt.tensor(np.array(2.0, dtype), requires_grad=True)
+    y = x * x
+    y.register_hook(lambda ct: number)
+    y.backward()
+    assert x.grad.dtype == dtype
+    assert x.grad.item() == 12.0
+    with y.register_hook(lambda ct: 1j), pytest.raises(DTypeError, match="returned complex128"):
+        y.backward()
+    with y.register_hook(lambda ct: np.int64(3)), pytest.raises(DTypeError, match="int64"):
+        y.backward()
+
+
+def multiplied(gradient: Any) -> None:
+    gradient *= 5.0
+
+
+def written(gradient: Any) -> None:
+    gradient[0] = 5.0
+
+
+def written_through_a_view(gradient: Any) -> None:
+    part = gradient[1:]
+    part += 1.0
+
+
+def written_by_numpy(gradient: Any) -> None:
+    np.multiply(gradient, 2.0, out=gradient)
+
+
+@pytest.mark.parametrize("hook", [multiplied, written, written_through_a_view, written_by_numpy])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_writes_to_the_gradient_are_not_lost_silently(hook: Any, create_graph: bool) -> None:
+    x = leaf()
+    y = x * x
+    message = rf"register_hook: the hook {hook.__name__} \({__file__}:\d+\) wrote to the gradient"
+    with y.register_hook(hook), pytest.raises(WriteError, match=message):
+        gt.sum(y * 3.0).backward(create_graph=create_graph)
+    assert x.grad is None
+
+    def returned(gradient: Any) -> Any:
+        hook(gradient)
+        return gradient
+
+    y.register_hook(returned)
+    gt.sum(y * 3.0).backward(create_graph=create_graph)
+    expected = {
+        multiplied: [15.0, 15.0, 15.0],
+        written: [5.0, 3.0, 3.0],
+        written_through_a_view: [3.0, 4.0, 4.0],
+        written_by_numpy: [6.0, 6.0, 6.0],
+    }
+    np.testing.assert_array_equal(x.grad.detach().numpy(), 2.0 * X * expected[hook])
+
+
+def test_hooks_of_tapes_and_of_functions_write_to_a_handle_of_their_own() -> None:
+    def function(x: Any) -> Any:
+        y = x * x
+        y.register_hook(multiplied)
+        return np.sum(y)
+
+    for run in (gt.grad(function), gt.grad(lambda x: np.sum(gt.grad(function)(x)))):
+        with pytest.raises(WriteError, match="wrote to the gradient that it got"):
+            run(X)
+    tape = gt.GradientTape()
+    x = tape.watch(X)
+    loss = function(x)
+    with pytest.raises(WriteError, match="wrote to the gradient that it got"):
+        tape.gradient(loss, x)
+
+
+TWO = np.array([1.0, 2.0])
+# What docs/reference.md says of functions that register hooks: how often these are called, None if
+# they cannot be registered.
+HOOKS_CALLED: dict[str, tuple[Any, int | None]] = {
+    "grad": (lambda f, _: gt.grad(f)(TWO), 1),
+    "vjp": (lambda f, _: gt.vjp(f, TWO)[1](1.0), 1),
+    "jacrev": (lambda _, g: gt.jacrev(g)(TWO), 1),
+    "jacobian": (lambda _, g: gt.jacobian(g, mode="reverse")(TWO), 1),
+    "forward jacobian": (lambda _, g: gt.jacobian(g, mode="forward")(TWO), 0),
+    "hessian": (lambda f, _: gt.hessian(f)(TWO), 1),
+    "hvp": (lambda f, _: gt.hvp(f, (TWO,), (TWO,)), 1),
+    "linearize": (lambda f, _: gt.linearize(f, TWO)[1](TWO), 0),
+    "per_sample_gradients": (
+        lambda f, _: gt.per_sample_gradients(lambda w, x: f(w * x))(TWO, np.ones((3, 2))),
+        1,
+    ),
+    "vmap of grad": (lambda f, _: gt.vmap(gt.grad(f))(np.ones((3, 2))), 1),
+    "jit of grad": (lambda f, _: gt.jit(gt.grad(f))(TWO), 1),
+    "jvp": (lambda f, _: gt.jvp(f, (TWO,), (TWO,)), None),
+    "jacfwd": (lambda _, g: gt.jacfwd(g)(TWO), None),
+    "gnvp": (lambda f, g: gt.gnvp(g, np.sum, (TWO,), (TWO,)), None),
+    "fvp": (lambda _, g: gt.fvp(g, (TWO,), (TWO,)), None),
+    "jet": (lambda f, _: gt.jet(f, (TWO,), ([TWO],)), None),
+    "nth_derivative": (lambda f, _: gt.nth_derivative(f, 2)(1.0), None),
+    "laplacian": (lambda f, _: gt.laplacian(f)(TWO), None),
+    "vmap": (lambda f, _: gt.vmap(f)(np.ones((3, 2))), None),
+    "jit": (lambda f, _: gt.jit(f)(TWO), None),
+    "sparse_jacobian": (lambda _, g: gt.sparse_jacobian(g)(TWO), None),
+    "sparse_hessian": (lambda f, _: gt.sparse_hessian(f)(TWO), None),
+}
+
+
+@pytest.mark.parametrize("name", HOOKS_CALLED)
+def test_functions_that_register_hooks(name: str) -> None:
+    calls: list[Any] = []
+
+    def many(x: Any) -> Any:
+        h = np.sin(x)
+        h.register_hook(calls.append)
+        return h * h
+
+    run, count = HOOKS_CALLED[name]
+    if count is None:
+        with pytest.raises(UnsupportedError, match="register_hook: got a tensor of"):
+            run(lambda x: np.sum(many(x)), many)
+    else:
+        run(lambda x: np.sum(many(x)), many)
+        assert len(calls) == count
+
+
 def test_tensors_that_get_no_gradient() -> None:
     with pytest.raises(TapeError, match="register_hook: got a tensor that requires no gradient"):
         gt.ones(3).register_hook(print)
@@ -346,3 +500,43 @@ def test_set_grad_enabled() -> None:
         assert (x * 2.0).requires_grad
     with gt.no_grad(), gt.set_grad_enabled(True):
         assert (x * 2.0).requires_grad
+    decorated = gt.set_grad_enabled(np.bool_(False))(lambda: (x * 2.0).requires_grad)
+    assert [decorated(), decorated()] == [False, False]
+    with ExitStack() as stack:
+        stack.enter_context(gt.set_grad_enabled(False))
+        assert not (x * 2.0).requires_grad
+
+
+def test_set_grad_enabled_as_a_statement_warns_at_its_line() -> None:
+    x = leaf()
+    with pytest.warns(UnusedScopeWarning, match="without `with`, which changes nothing") as caught:
+        gt.set_grad_enabled(False)
+    line = inspect.currentframe().f_lineno - 1
+    assert (caught[0].filename, caught[0].lineno) == (__file__, line)
+    assert (x * 2.0).requires_grad
+    kept = [gt.set_grad_enabled(True)]
+    assert repr(kept[0]) == "<set_grad_enabled(True): in force only in a `with` block>"
+    with pytest.warns(UnusedScopeWarning) as caught:
+        kept.clear()
+    assert caught[0].lineno == line + 4
+
+
+@pytest.mark.parametrize("options", [[], ["-Werror"]])
+def test_set_grad_enabled_as_a_statement_is_never_silent(options: list[str]) -> None:
+    code = "import gradtape as gt\ngt.set_grad_enabled(False)\nkept = gt.set_grad_enabled(True)"
+    found = subprocess.run(
+        [sys.executable, *options, "-c", code], capture_output=True, text=True, check=True
+    )
+    for mode in ("False", "True"):  # the second one goes when the interpreter ends
+        assert f"UnusedScopeWarning: gt.set_grad_enabled({mode}): got a call" in found.stderr
+
+
+def test_flags_are_true_or_false() -> None:
+    with pytest.raises(ArgumentError, match="set_grad_enabled: got 'x' for mode, expected True or"):
+        gt.set_grad_enabled("x")
+    for value in ("no", 1, None, np.array([1, 2]), np.array(True), gt.tensor(1.0)):
+        with pytest.raises(ArgumentError, match=r"GradientTape: got .* for enabled, expected True"):
+            gt.GradientTape(enabled=value)
+    with pytest.raises(ArgumentError, match="GradientTape: got a list for lines, expected True"):
+        gt.GradientTape(lines=[])
+    assert gt.GradientTape(enabled=np.bool_(False)).enabled is False

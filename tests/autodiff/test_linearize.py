@@ -79,9 +79,24 @@ def test_aux_and_values_that_are_not_finite() -> None:
 
 def test_bad_input() -> None:
     _, push = gt.linearize(function, P)
-    with pytest.raises(ShapeError, match="linearize: the tangents have structure"):
+    with pytest.raises(ShapeError, match=r"linearize: tangent 0 is .*, expected {'w'"):
         push(np.ones(3))
     with pytest.raises(ShapeError, match=r"tangent\[0\]\['x'\] has shape \(3,\), expected \(4,\)"):
         push({"w": W, "x": np.ones(3)})
     with pytest.raises(DTypeError, match="linearize: argument 0 is int64"):
         gt.linearize(lambda x: x * 1.0, np.arange(3))
+
+
+def test_tangents_in_other_containers_are_described() -> None:
+    push = gt.linearize(lambda x, p: x * p["a"], 1.0, {"a": np.ones(2)})[1]
+    message = (
+        r"^linearize: tangent 1 is {'b': \*}, expected {'a': \*}, the containers of argument 1"
+    )
+    with pytest.raises(ShapeError, match=message):
+        push(1.0, {"b": np.ones(2)})
+    with pytest.raises(
+        ShapeError, match=r"got 1 tangent\(s\) for 2 argument\(s\), expected one per"
+    ):
+        push(1.0)
+    with pytest.raises(ShapeError, match=r"tangent 0 is \[\*, \*\], expected \*, the containers"):
+        push([1.0, 2.0], {"a": np.ones(2)})

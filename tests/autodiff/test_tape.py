@@ -297,6 +297,12 @@ def test_a_target_never_on_the_tape_raises():
     other = gt.GradientTape()
     with pytest.raises(TapeError, match="target is not on this tape"):
         tape.gradient(other.watch(X) * 2.0, x)
+    with gt.no_grad():
+        target = x * 2.0
+    with pytest.raises(
+        TapeError, match=r"target is not on this tape; .* outside of gt.no_grad\(\)"
+    ):
+        tape.gradient(target, x)
 
 
 def test_interior_tensors_are_sources_and_targets_too():

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import pydoc
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +15,7 @@ import pytest
 import gradtape as gt
 from gradtape.autodiff.tape_records import Source
 from gradtape.core.aval import Aval
-from gradtape.errors import TapeError
+from gradtape.errors import ArgumentError, TapeError
 
 F64 = np.dtype(np.float64)
 
@@ -66,14 +70,64 @@ def test_the_listing() -> None:
     assert "#5, 2.0" in lines[6]
 
 
-def test_iterating_a_tape_goes_through_what_its_numbers_need() -> None:
+def test_iterating_a_tape_goes_through_all_that_is_alive() -> None:
     tape = gt.GradientTape()
     assert list(tape) == []
-    x = tape.watch(np.ones(3))
-    loss = gt.sum(x * x)
-    assert [row.op for row in tape] == ["watch", "multiply", "sum"]
-    del loss
+    w = tape.watch(np.ones(3))
+    unused = tape.watch(2.0)
+    loss = 0.5 * np.sum(w**2) + 1e-3 * (w @ w)
+    part = np.exp(w)[1:]  # depends on no number, and none depends on it
+    assert [row.op for row in tape] == [
+        *("watch", "watch", "power", "sum", "multiply", "matmul", "multiply", "add"),
+        *("exp", "getitem"),
+    ]
+    assert len(tape) == len(list(tape)) - 2  # the watched tensors are no records
+    assert [row.number for row in tape] == list(range(10))
+    del loss, part, unused
+    assert [row.op for row in tape] == ["watch"]
+    del w
     assert list(tape) == []
+
+
+def test_iterating_a_tape_lists_scalars_and_several_results() -> None:
+    tape = gt.GradientTape()
+    x = tape.watch(3.0)
+    y = x * x
+    assert [row.op for row in tape] == ["watch", "multiply"]
+    first, second = np.split(tape.watch(np.ones(4)), 2)
+    del first
+    gc.collect()  # objects of the oldest generation are listed, too
+    other = gt.GradientTape().watch(1.0) * 2.0
+    assert [row.op for row in tape.records()] == ["watch", "watch", "multiply", "split"]
+    assert (y.item(), second.shape, other.item()) == (9.0, (2,), 2.0)
+
+
+def test_what_the_collector_does_not_list_is_never_left_out_silently() -> None:
+    # In a process of its own: gc.freeze concerns all objects.
+    code = """
+import gc, numpy as np, gradtape as gt
+from gradtape.errors import ArgumentError, TapeError
+tape = gt.GradientTape()
+x = tape.watch(3.0)
+y = x * x
+gc.freeze()
+try:
+    tape.records()
+except TapeError as error:
+    print("raised:", error)
+print([row.op for row in tape.records(y)])
+gc.unfreeze()
+print([row.op for row in tape])
+gc.freeze()
+tape = gt.GradientTape()
+x = tape.watch(3.0)
+y = x * x
+print([row.op for row in tape])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = found.stdout.splitlines()
+    assert lines[0].startswith("raised: records: gc.freeze may hide records of this tape; give")
+    assert lines[1:] == ["['watch', 'multiply']"] * 3
 
 
 def test_all_kinds_of_records(rng: Any) -> None:
@@ -135,7 +189,34 @@ def test_constructors_compose_and_keep_all_options() -> None:
     kept = options.with_scheduler_config(scheduler)
     assert (kept.persistent, kept.enabled) == (True, False)
     tape = gt.GradientTape()
-    y = tape.watch(1.0) * 2.0
-    with pytest.raises(TapeError, match="with_scheduler_config: got a tape that has recorded"):
-        tape.with_scheduler_config(scheduler)
-    assert y.item() == 2.0
+    _ = tape.watch(1.0)
+    for change, config in (("scheduler", scheduler), ("checkpoint", checkpoint)):
+        message = f"with_{change}_config: got a tape that watches .*; configure it first"
+        with pytest.raises(TapeError, match=message):
+            getattr(tape, f"with_{change}_config")(config)
+
+
+@pytest.mark.parametrize("option", ["checkpoint", "scheduler"])
+def test_constructors_are_documented_methods(option: str) -> None:
+    name = f"with_{option}_config"
+    config = {"checkpoint": gt.CheckpointConfig, "scheduler": gt.SchedulerConfig}[option]()
+    for holder in (gt.GradientTape, gt.GradientTape()):
+        method = getattr(holder, name)
+        assert method.__name__ == name
+        assert method.__doc__.startswith(f"Make a tape {'that' if option == 'checkpoint' else ''}")
+        assert list(inspect.signature(method).parameters) == ["config"]
+        with pytest.raises(TypeError, match=rf"^GradientTape.{name}\(\) missing 1 required"):
+            method()
+        with pytest.raises(TypeError, match=rf"^GradientTape.{name}\(\) got an unexpected keyword"):
+            method(config, persistent=True)
+        with pytest.raises(ArgumentError, match=f"^{name}: got a str for config, expected a gt"):
+            method("fast")
+    shown = pydoc.render_doc(gt.GradientTape, renderer=pydoc.plaintext)
+    assert f" |  {name}(config: '{type(config).__name__}') -> 'GradientTape'" in shown
+    assert "Make a tape" in shown[shown.index(f"{name}(") :]
+    assert f"{name} = " not in shown
+
+    class Own(gt.GradientTape):
+        pass
+
+    assert type(getattr(Own, name)(config)) is type(getattr(Own(), name)(config)) is Own

@@ -117,6 +117,133 @@ def test_a_loss_from_before_the_block_is_found_without_its_line() -> None:
     with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
         loss.backward()
     assert ".py" not in str(caught.value)
+    assert str(caught.value).endswith(
+        "is finite; to see the line of code, put the forward pass into the block, too, or make the "
+        "tape with gt.GradientTape(lines=True)"
+    )
+
+
+def test_the_line_that_a_tape_has_noted_is_used() -> None:
+    tape = gt.GradientTape(lines=True, persistent=True)
+    x = tape.watch(ZERO)
+    loss = root(x)
+    with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
+        tape.gradient(loss, x)
+    assert f"at {line_of(root, 1)}; everything" in str(caught.value)
+    assert "lines=True" not in str(caught.value)
+    first, second = np.split(np.sqrt(x), 2)
+    with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
+        tape.jacobian(first + second, x)
+    assert f"{__file__}:" in str(caught.value)
+    number = tape.watch(0.0)
+    slope = np.sqrt(number)
+    with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
+        tape.forward_gradient(number, slope)
+    assert "the tangent of sqrt gives inf" in str(caught.value)
+    assert f"{__file__}:" in str(caught.value)
+
+
+HALF_NAN = np.array([np.nan, 1.0])
+
+
+def spoiling(gradient: Any) -> Any:
+    return gradient + np.array([np.nan, 0.0])
+
+
+def test_a_hook_that_returns_nan_is_named() -> None:
+    place = f"{__file__}:{inspect.getsourcelines(spoiling)[1]}"
+    for inner in (True, False):
+        x = gt.tensor([1.0, 2.0], requires_grad=True)
+        y = x * 2.0
+        (y if inner else x).register_hook(spoiling)
+        loss = gt.sum(y * y)
+        with gt.detect_anomaly(), pytest.raises(AnomalyError) as caught:
+            loss.backward()
+        assert str(caught.value) == (
+            f"detect_anomaly: the hook spoiling ({place}) returned nan at index (0,) of "
+            "float64[2]; the gradient that it got is finite there"
+        )
+    tape = gt.GradientTape()
+    x = tape.watch(HALF_NAN)
+    y = np.sin(x)
+    y.register_hook(lambda gradient: 2.0 * gradient)
+    with gt.detect_anomaly():  # the hook made nothing worse
+        found = tape.gradient(y * x, x)
+    np.testing.assert_array_equal(np.isnan(found), [True, False])
+
+
+def test_what_a_backward_pass_begins_with_is_named() -> None:
+    tape = gt.GradientTape()
+    x = tape.watch(np.ones(2))
+    y = np.sin(x)
+    message = r"output_gradients have nan at index \(0,\) of float64\[2\]; no op made it"
+    with gt.detect_anomaly(), pytest.raises(AnomalyError, match=message):
+        tape.gradient(y, x, output_gradients=HALF_NAN)
+    leaf = gt.ones(2, requires_grad=True)
+    with (
+        gt.detect_anomaly(),
+        pytest.raises(AnomalyError, match="that the backward pass begins with has nan at"),
+    ):
+        np.sin(leaf).backward(HALF_NAN)
+    with gt.detect_anomaly():  # as tangents given to a pushforward do
+        (found,) = gt.vjp(np.sin, np.ones(2))[1](HALF_NAN)
+    np.testing.assert_array_equal(np.isnan(found), [True, False])
+
+
+def checkpointed(function: Any, x: Any) -> Any:
+    tape = gt.GradientTape(checkpoint=gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Full))
+    watched = tape.watch(x)
+    loss = function(watched * 1.0)
+    with gt.detect_anomaly():
+        return tape.gradient(loss, watched)
+
+
+@pytest.mark.parametrize("op", [np.sin, np.exp, np.sqrt, np.tanh, lambda x: np.sin(x) + 3.0 * x])
+def test_operands_that_are_not_finite_are_blamed_on_no_op(op: Any) -> None:
+    def function(x: Any) -> Any:
+        return np.sum(op(x))
+
+    with gt.detect_anomaly():
+        found = [
+            gt.grad(function)(HALF_NAN),
+            gt.hvp(function, (HALF_NAN,), (np.ones(2),)),
+            gt.linearize(op, HALF_NAN)[1](np.ones(2)),
+        ]
+    for result in found:
+        np.testing.assert_array_equal(np.isnan(result), [True, False])
+
+
+def test_operands_that_are_computed_again_are_looked_at() -> None:
+    found = checkpointed(lambda x: np.sum(np.sin(x)), HALF_NAN)
+    np.testing.assert_array_equal(np.isnan(found), [True, False])
+    with pytest.raises(AnomalyError, match="the gradient of sqrt gives inf at index"):
+        checkpointed(lambda x: np.sum(np.sqrt(x)), ZERO)
+
+
+def test_what_is_new_is_told_from_what_was_not_finite_before() -> None:
+    # Both ops add to the gradient of x: one passes on the NaN of x, the other makes infinity.
+    def function(x: Any) -> Any:
+        return np.sum(np.sqrt(np.array([1.0, 0.0]) * x[1]) + np.sin(x))
+
+    with gt.detect_anomaly(), pytest.raises(AnomalyError, match="the gradient of sqrt gives inf"):
+        gt.grad(function)(HALF_NAN)
+
+
+def test_a_result_that_was_not_finite_before_the_block_is_said_so() -> None:
+    x = gt.tensor([1000.0, 0.0], requires_grad=True)
+    with np.errstate(all="ignore"):
+        loss = gt.sum(np.exp(x))
+    message = "the gradient of exp gives inf .*; exp gave a result that is not finite; to see"
+    with gt.detect_anomaly(), pytest.raises(AnomalyError, match=message):
+        loss.backward()
+
+
+def test_several_results_of_different_sizes() -> None:
+    with gt.detect_anomaly():
+        found = gt.grad(lambda x: sum(np.sum(part**2) for part in np.split(x, [2])))(np.ones(5))
+        np.testing.assert_array_equal(found, np.full(5, 2.0))
+        with pytest.raises(AnomalyError, match=r"the gradient of sqrt gives inf at index \(0,\)"):
+            gt.grad(lambda x: sum(np.sum(np.sqrt(part)) for part in np.split(x, [2])))(np.zeros(5))
 
 
 def test_infinities_that_were_put_in_pass() -> None:

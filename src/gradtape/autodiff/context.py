@@ -14,7 +14,7 @@ from gradtape.core.level import LEAVES, Leaf, Node, Segment
 from gradtape.core.needed_ops import needed
 from gradtape.core.nested import unshell
 from gradtape.core.record import Record
-from gradtape.core.state import CONTEXT_LEVEL, current, current_context
+from gradtape.core.state import CONTEXT_LEVEL, cotangent_given, current, current_context
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import walk
 from gradtape.errors import ContextError, TapeError
@@ -83,6 +83,7 @@ def _seed(target: Tensor, given: Any, create_graph: bool) -> Any:
         if not create_graph and isinstance(seed, Tensor) and not plain:
             seed = seed.detach()  # otherwise the backward pass would be recorded through it
         seed = unshell(seed)
+        cotangent_given("the gradient that the backward pass begins with has", seed)
     return Tensor(seed) if create_graph and not isinstance(seed, Tensor) else seed
 
 

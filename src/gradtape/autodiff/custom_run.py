@@ -189,8 +189,9 @@ class Run:
             leaves = tree.aligned(returned, like)
         except ValueError:
             raise ShapeError(
-                f"{self.name}: the {what} of structure {tree.flatten(returned)[1]}, expected that "
-                f"of the {of}, {structure}"
+                f"{self.name}: the {what} of structure {tree.outline(tree.flatten(returned)[1])}, "
+                f"expected that of the {of}, {tree.outline(structure)}, where * is an array or a "
+                "number"
             ) from None
         for leaf, value in zip(leaves, values, strict=True):
             if leaf is None or is_static(value):

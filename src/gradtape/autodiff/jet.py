@@ -168,8 +168,8 @@ def _coefficients(
             parts, found = tree.flatten(term)
             if found != structure:
                 raise ShapeError(
-                    f"jet: series[{n}][{k}] has structure {found}, expected that of the primal, "
-                    f"{structure}"
+                    f"jet: series[{n}][{k}] has structure {tree.outline(found)}, expected that of "
+                    f"the primal, {tree.outline(structure)}, where * is an array or a number"
                 )
             given += parts
             pairs = zip(parts, of_leaves, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import tree
@@ -45,10 +45,7 @@ def linearize(
     def pushforward(*tangents: Any) -> Any:
         leaves, own = tree.flatten(tangents)
         if own != structure:
-            raise ShapeError(
-                f"linearize: the tangents have structure {own}, expected that of the arguments, "
-                f"{structure}"
-            )
+            raise _unlike(tangents, primals)
         return run.push(
             [
                 checked(t, x, "linearize", tree.Place("tangent", tangents, n), "argument")
@@ -58,3 +55,19 @@ def linearize(
 
     value = run.value(copy=True)
     return (value, pushforward, run.aux) if has_aux else (value, pushforward)
+
+
+def _unlike(tangents: Sequence[Any], primals: Sequence[Any]) -> ShapeError:
+    """The error for tangents that do not have the containers of the arguments."""
+    if len(tangents) != len(primals):
+        return ShapeError(
+            f"linearize: got {len(tangents)} tangent(s) for {len(primals)} argument(s), expected "
+            "one per argument"
+        )
+    given, wanted = ([tree.flatten(one)[1] for one in all_] for all_ in (tangents, primals))
+    n = next(n for n, own in enumerate(given) if own != wanted[n])
+    return ShapeError(
+        f"linearize: tangent {n} is {tree.outline(given[n])}, expected "
+        f"{tree.outline(wanted[n])}, the containers of argument {n}, where * is an array or a "
+        "number"
+    )

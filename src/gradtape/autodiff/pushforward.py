@@ -15,7 +15,7 @@ from gradtape.core.level import Leaf, Node
 from gradtape.core.recomputable import Recomputable
 from gradtape.core.record import Pusher, Record
 from gradtape.core.restore import Restorer
-from gradtape.core.state import STATE, WATCHING, run_inside, seen_by
+from gradtape.core.state import STATE, WATCHING, Proceeding, run_inside, seen_by
 from gradtape.errors import GradtapeError
 
 Tangents = Mapping[Node, Any]
@@ -97,11 +97,12 @@ def _push_seen(modes: Sequence[Any], record: Record, tangents: Tangents, pusher:
     given = [tangents.get(parent) for parent in record.parents if parent is not None]
     rest = tuple([mode for mode in state.modes if mode not in modes])
 
-    def proceed() -> Any:
+    def pushed() -> Any:
         return run_inside(seen_by(rest), record.push, tangents, pusher)
 
+    proceed = Proceeding(pushed, lambda: record.read_values(lambda: pusher.restorer))
     for mode in reversed(modes):
-        proceed = functools.partial(mode.push, record, given, proceed)
+        proceed = proceed.seen(functools.partial(mode.push, record, given))
     return proceed()
 
 

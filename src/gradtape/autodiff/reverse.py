@@ -209,8 +209,8 @@ class Pullback:
         leaves, structure = tree.flatten(cotangent)
         if structure != self._out_structure:
             raise ShapeError(
-                f"vjp: the cotangent has structure {structure}, expected that of the output, "
-                f"{self._out_structure}"
+                f"vjp: the cotangent has structure {tree.outline(structure)}, expected that of the "
+                f"output, {tree.outline(self._out_structure)}, where * is an array or a number"
             )
         return [
             checked(ct, out, "vjp", tree.Place("cotangent", cotangent, n), "output")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -24,29 +24,23 @@ from gradtape.core.call import lift
 from gradtape.core.finite import is_traced
 from gradtape.core.level import Leaf, Node, Segment
 from gradtape.core.nested import unshell, wrap
-from gradtape.core.state import next_level
+from gradtape.core.state import checked_flag, cotangent_given, next_level
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, a_type
 
 
-class _Constructor:
-    """A method that makes a tape: called on the class, or on a tape whose options it keeps."""
+class _OnClassOrTape:
+    """A method whose first argument is the tape, or the class if it is called on that."""
 
-    def __init__(self, option: str) -> None:
-        self._option = option
+    def __init__(self, function: Callable[..., GradientTape]) -> None:
+        self._function = function
+        self.__doc__, self.__wrapped__ = function.__doc__, function
 
-    def __get__(self, tape: GradientTape | None, owner: type[GradientTape]) -> Any:
-        return functools.partial(self._make, owner, tape)
-
-    def _make(self, owner: type[GradientTape], tape: GradientTape | None, config: Any) -> Any:
-        if tape is not None and len(tape):
-            raise TapeError(
-                f"with_{self._option}_config: got a tape that has recorded something already, "
-                f"expected one without records; use gt.GradientTape({self._option}=config)"
-            )
-        options = {} if tape is None else tape._options()
-        return owner(**{**options, self._option: config})
+    def __get__(
+        self, tape: GradientTape | None, owner: type[GradientTape]
+    ) -> Callable[..., GradientTape]:
+        return MethodType(self._function, owner if tape is None else tape)
 
 
 class GradientTape:
@@ -68,6 +62,9 @@ class GradientTape:
         enabled: Whether it records at all. If not, `watch` returns tensors that are not recorded,
             and computing with them costs what it does without a tape.
 
+    Raises:
+        ArgumentError: An option is not what it has to be.
+
     >>> with gt.GradientTape() as tape:
     ...     x = tape.watch(3.0)
     ...     y = x * x
@@ -85,20 +82,74 @@ class GradientTape:
         enabled: bool = True,
     ) -> None:
         self._segment: Segment | None = None
-        _check_config("checkpoint", checkpoint, CheckpointConfig)
-        _check_config("scheduler", scheduler, SchedulerConfig)
+        for option, config, kind in (
+            ("checkpoint", checkpoint, CheckpointConfig),
+            ("scheduler", scheduler, SchedulerConfig),
+        ):
+            if config is not None:
+                _check_config("GradientTape", option, config, kind)
         self.persistent = persistent
         self._checkpoint = checkpoint
         self._scheduler = scheduler
         self._schedule: Schedule | None = None
-        self._lines = lines
-        self.enabled = enabled
+        self._lines = checked_flag("GradientTape", "lines", lines)
+        self.enabled = checked_flag("GradientTape", "enabled", enabled)
         self._used = False
         self._stopped = False
         self._open = False  # whether a `with` block is open
 
-    with_checkpoint_config = _Constructor("checkpoint")
-    with_scheduler_config = _Constructor("scheduler")
+    @_OnClassOrTape
+    def with_checkpoint_config(
+        self: GradientTape | type[GradientTape], config: CheckpointConfig
+    ) -> GradientTape:
+        """Make a tape that keeps what a checkpoint config says; on a tape, one with its options.
+
+        For further options, use `gt.GradientTape(checkpoint=config, persistent=True)`.
+
+        Args:
+            config: Which results the tape keeps for the backward pass.
+
+        Returns:
+            A new tape. Called on a tape, it has all its options besides.
+
+        Raises:
+            ArgumentError: It is no `gt.CheckpointConfig`.
+            TapeError: It was called on a tape that watches something already.
+
+        >>> config = gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Full)
+        >>> tape = gt.GradientTape.with_checkpoint_config(config)
+        >>> x = tape.watch(2.0)
+        >>> tape.gradient(x**3, x)
+        tensor(12.)
+        """
+        return _with_config(self, "checkpoint", config, CheckpointConfig)
+
+    @_OnClassOrTape
+    def with_scheduler_config(
+        self: GradientTape | type[GradientTape], config: SchedulerConfig
+    ) -> GradientTape:
+        """Make a tape whose `jacobian` goes by a scheduler config; on a tape, with its options.
+
+        For further options, use `gt.GradientTape(scheduler=config, persistent=True)`.
+
+        Args:
+            config: How `jacobian` chooses between forward, reverse and mixed mode.
+
+        Returns:
+            A new tape. Called on a tape, it has all its options besides.
+
+        Raises:
+            ArgumentError: It is no `gt.SchedulerConfig`.
+            TapeError: It was called on a tape that watches something already.
+
+        >>> config = gt.SchedulerConfig(strategy=gt.SchedulingStrategy.Reverse)
+        >>> tape = gt.GradientTape.with_scheduler_config(config)
+        >>> x = tape.watch(np.array([1.0, 2.0]))
+        >>> _ = tape.jacobian(x**2, x)
+        >>> tape.schedule.mode
+        'reverse'
+        """
+        return _with_config(self, "scheduler", config, SchedulerConfig)
 
     def _options(self) -> dict[str, Any]:
         """What it was made with."""
@@ -328,17 +379,19 @@ class GradientTape:
         """What was recorded on the way to some targets, to iterate over and to print.
 
         Args:
-            targets: One tensor, or a container of them; if not given, all numbers, such as losses,
-                that were computed on this tape and are still alive.
+            targets: One tensor, or a container of them; if not given, everything on this tape that
+                is still alive. Records are found by a search through all Python objects then.
 
         Returns:
             The tensors that are watched, then the ops in the order in which they ran, each with the
             shapes and dtypes of its results, its operands, and the line of your code if the tape
-            was made with `lines=True`.
+            was made with `lines=True`. A record lives as long as its result, or something computed
+            from that.
 
         Raises:
             TapeError: A target is not on this tape, or its records were freed: by `gradient` of a
-                tape that is not persistent.
+                tape that is not persistent. Or no targets were given, and `gc.freeze` may hide
+                records.
 
         >>> tape = gt.GradientTape(lines=True)
         >>> x = tape.watch(np.ones(3))
@@ -351,7 +404,6 @@ class GradientTape:
         >>> [record.op for record in tape.records(loss)]
         ['watch', 'exp', 'multiply', 'sum']
         """
-        segment = self._segment
         if targets is not None:
             self._check_enabled("records")
         if self._used and not self.persistent:
@@ -360,16 +412,26 @@ class GradientTape:
                 "make it with gt.GradientTape(persistent=True)"
             )
         if targets is None:
-            found = [] if segment is None else [root() for root in segment.roots]
-            nodes = [node for node in found if node is not None]
+            nodes = self._live_nodes()
         else:
             tensors = tree.flatten(targets)[0]
             nodes = [self._on_tape(target, "target", "records")[1] for target in tensors]
-        return records_of(nodes, {} if segment is None else segment.lines)
+        return records_of(nodes, {} if self._segment is None else self._segment.lines)
 
     def __iter__(self) -> Iterator[TapeRecord]:
-        """The records of all numbers, such as losses, that are alive; see `records`."""
+        """All records that are alive; see `records`."""
         return iter(self.records())
+
+    def _live_nodes(self) -> list[Node]:
+        if self._segment is None:
+            return []
+        found = release.live_nodes((self._segment,))
+        if found is None:
+            raise TapeError(
+                "records: gc.freeze may hide records of this tape; give the targets, as in "
+                "tape.records(loss), or call gc.unfreeze()"
+            )
+        return found
 
     def _check_enabled(self, what: str) -> None:
         if not self.enabled:
@@ -413,15 +475,32 @@ class GradientTape:
         advice = (
             "use the tensor watch returned, not the one given to it"
             if what == "source"
-            else "compute it from watched tensors, before the `with` block ends"
+            else "compute it from watched tensors, before the `with` block ends and outside of "
+            "gt.no_grad()"
         )
         raise TapeError(f"{asked}: the {what} is not on this tape; {advice}")
 
 
-def _check_config(option: str, config: Any, kind: type) -> None:
-    if not (config is None or isinstance(config, kind)):
+def _with_config(
+    made_from: GradientTape | type[GradientTape], option: str, config: Any, kind: type
+) -> GradientTape:
+    """A new tape with one option, and the others of the tape it is made from, if it is one."""
+    name = f"with_{option}_config"
+    _check_config(name, "config", config, kind)
+    if isinstance(made_from, type):
+        return made_from(**{option: config})
+    if made_from._segment is not None:
+        raise TapeError(
+            f"{name}: got a tape that watches something already, which the new tape would not "
+            "know; configure it first, and watch with the tape that this returns"
+        )
+    return type(made_from)(**{**made_from._options(), option: config})
+
+
+def _check_config(name: str, option: str, config: Any, kind: type) -> None:
+    if not isinstance(config, kind):
         raise ArgumentError(
-            f"GradientTape: got {a_type(config)} for {option}, expected a gt.{kind.__name__}"
+            f"{name}: got {a_type(config)} for {option}, expected a gt.{kind.__name__}"
         )
 
 
@@ -454,7 +533,10 @@ def _seeds(targets: list[Tensor], given: Any) -> list[Any]:
             f"gradient: got {len(seeds)} output_gradients for {len(targets)} targets, expected "
             "one per target"
         )
-    return [
+    found = [
         unshell(checked(seed, target, "gradient", "output gradient", "target"))
         for seed, target in zip(seeds, targets, strict=True)
     ]
+    for seed in found:
+        cotangent_given("output_gradients have", seed)
+    return found

@@ -63,8 +63,8 @@ def jvp(
     directions, directions_structure = tree.flatten(tuple(tangents))
     if structure != directions_structure:
         raise ShapeError(
-            f"jvp: the tangents have structure {directions_structure}, expected that of the "
-            f"primals, {structure}"
+            f"jvp: the tangents have structure {tree.outline(directions_structure)}, expected that "
+            f"of the primals, {tree.outline(structure)}, where * is an array or a number"
         )
     level = ForwardLevel()
     tensors = has_tensors([*leaves, *directions])

@@ -8,8 +8,11 @@ cotangents apart from the records, and asks a `HookedWalk` at each record.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import CodeType
 from typing import Any
 from weakref import WeakSet, ref
+
+import numpy as np
 
 from gradtape.core.aval import aval_of
 from gradtape.core.call import is_differentiable
@@ -17,7 +20,7 @@ from gradtape.core.level import LEAVES, Leaf, Node, Segment
 from gradtape.core.needed_ops import needed
 from gradtape.core.nested import unshell
 from gradtape.core.record import Record
-from gradtape.core.state import no_grad, run_inside
+from gradtape.core.state import WATCHING, cotangent_given, no_grad, run_inside
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ArgumentError,
@@ -25,6 +28,7 @@ from gradtape.errors import (
     ShapeError,
     TapeError,
     UnsupportedError,
+    WriteError,
     a_type,
 )
 
@@ -197,10 +201,20 @@ class HookedWalk:
 
     def _called(self, hooks: Mapping[HookHandle, Hook], ct: Any) -> Any:
         for hook in list(hooks.values()):
-            given = ct if isinstance(ct, Tensor) else Tensor(ct)
+            # A handle of its own: the hook may write to it, which is an error unless it returns it.
+            now = ct.fresh() if isinstance(ct, Tensor) else None
+            given = Tensor(ct) if now is None else type(now)(now.value, now.record)
+            value = given.value
             result = run_inside(no_grad(), hook, given) if self._quiet else hook(given)
+            if result is None and given.value is not value:
+                raise WriteError(
+                    f"register_hook: {_name(hook)} wrote to the gradient that it got and returned "
+                    "None, so that nothing would change; return the new gradient"
+                )
             if result is not None:
-                ct = _replaced(ct, result)
+                before, ct = ct, _replaced(ct, result)
+                if WATCHING:
+                    cotangent_given(f"{_name(hook)} returned", ct, before)
         return ct
 
 
@@ -220,13 +234,32 @@ def _uses_of_hooked_leaves(roots: Iterable[Node]) -> dict[Any, int]:
     return uses
 
 
+def _name(hook: Hook) -> str:
+    """The name of a hook and where its code is, for messages."""
+    code = getattr(hook, "__code__", None)
+    name = getattr(hook, "__qualname__", type(hook).__qualname__)
+    return f"the hook {name}" + (
+        f" ({code.co_filename}:{code.co_firstlineno})" if isinstance(code, CodeType) else ""
+    )
+
+
 def _replaced(ct: Any, result: Any) -> Any:
     """The cotangent that a hook returned in place of another, checked to fit."""
-    aval, new = aval_of(ct), aval_of(result)
+    aval = aval_of(ct)
+    number = type(result) in (int, float, complex)
+    if not (number or isinstance(result, Tensor) or hasattr(result, "dtype")):
+        raise DTypeError(
+            f"register_hook: the hook returned {a_type(result)}, expected {aval}, an array or a "
+            "tensor; return None to leave the gradient as it is"
+        )
+    if number:  # an int has no dtype of its own, as in arithmetic
+        result = np.asarray(float(result) if type(result) is int else result)[()]
+    new = aval_of(result)
     if new.shape != aval.shape:
+        got = f"the number {result}" if number else f"shape {new.shape}"
         raise ShapeError(
-            f"register_hook: the hook returned shape {new.shape}, expected {aval.shape}, the shape "
-            "of the gradient; return None to leave it as it is"
+            f"register_hook: the hook returned {got}, expected shape {aval.shape}, that of the "
+            "gradient; return None to leave it as it is"
         )
     if not is_differentiable(result) or (new.dtype.kind == "c") > (aval.dtype.kind == "c"):
         raise DTypeError(

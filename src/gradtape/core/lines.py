@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from types import FrameType
 
 # Frames of these libraries are not the user's either.
@@ -36,6 +38,19 @@ def user_line() -> str:
     """`file.py:12`, the line of the user's code that is running; "" if there is none."""
     frame = user_frame()
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def later_warning(text: str, category: type[Warning]) -> Callable[[], None]:
+    """A function that warns later at the line of the user's code that is running now."""
+    frame = user_frame()
+    if frame is None:
+        return functools.partial(warnings.warn, text, category)
+    file, line, names = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
+    module = names.get("__name__", "<unknown>")
+    registry = names.setdefault("__warningregistry__", {})
+    return functools.partial(
+        warnings.warn_explicit, text, category, file, line, module=module, registry=registry
+    )
 
 
 def warn_user(text: str, category: type[Warning]) -> None:

@@ -195,6 +195,14 @@ class Record(Node):
         """The same, if it can be told from what is kept and the avals of parents; else None."""
         raise NotImplementedError
 
+    def read_values(self, restorer: Callable[[], Any]) -> tuple[tuple[Any, ...], Any]:
+        """The operands and the result that its rules read; others are None or an `Aval`.
+
+        Args:
+            restorer: Returns what finds the values of records that can be recomputed.
+        """
+        return getattr(self, "inputs", ()), self.out
+
     def keeps_large(self) -> bool:
         """Whether it keeps a large array that may live only for it, so that it is worth freeing."""
         return False

@@ -15,14 +15,15 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
 
 from gradtape.core.level import Node, Segment
 from gradtape.core.ownership import other_references
 
 # The next search may begin after this many times the duration of the last one.
 _PAUSE = 100
+# Of the garbage collector, the youngest first.
+_GENERATIONS = (0, 1, 2)
 # The most segments that wait for a search; records of older ones are never freed.
 _MOST_WAITING = 1000
 
@@ -77,17 +78,38 @@ def _close(segment: Segment, label: str, known: Iterable[Node]) -> int:
 def _search(segments: list[Segment], count: int | None) -> None:
     """Free all live records of some segments; `count` is their number, if that is known."""
     wanted = set(segments)
-    for objects in _generations():
-        for node in objects:
-            # An interrupt may have left an unfinished node behind.
-            if issubclass(type(node), Node) and getattr(node, "segment", None) in wanted:
-                node.free()
-                count = None if count is None else count - 1
+    for generation in _GENERATIONS:
+        for node in _nodes_in(generation, wanted):
+            node.free()
+            count = None if count is None else count - 1
         if count is not None and count <= 0:
             return
 
 
-def _generations() -> Iterator[list[Any]]:
-    """The objects the garbage collector tracks, youngest generation first."""
-    for generation in range(3):
-        yield gc.get_objects(generation=generation)
+def live_nodes(held: tuple[Segment]) -> list[Node] | None:
+    """All leaves and records of a segment that are alive; None if some may be missing.
+
+    It looks at every object of the garbage collector, which takes milliseconds: for debugging. The
+    collector does not list what `gc.freeze` has hidden.
+
+    Args:
+        held: The segment, to which its tape refers as well.
+    """
+    references = other_references(held)
+    found: list[Node] = []
+    for generation in reversed(_GENERATIONS):
+        found += _nodes_in(generation, set(held))
+    if gc.get_freeze_count() and (references is None or references > len(found)):
+        return None
+    return found
+
+
+def _nodes_in(generation: int, segments: set[Segment]) -> list[Node]:
+    """The nodes of some segments among the objects of a generation of the garbage collector."""
+    # Nothing may keep the list of objects: it would be in a cycle with whatever holds it.
+    return [
+        node
+        for node in gc.get_objects(generation=generation)
+        # An interrupt may have left an unfinished node behind.
+        if issubclass(type(node), Node) and getattr(node, "segment", None) in segments
+    ]

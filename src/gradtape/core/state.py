@@ -22,11 +22,14 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from gradtape.core.decorate import Decorator
+import numpy as np
+
+from gradtape.core.decorate import Decorator, F
 from gradtape.core.level import CONTEXT_LEVEL as CONTEXT_LEVEL, LEAF_LEVEL, Segment
+from gradtape.core.lines import later_warning
 from gradtape.core.op import Op
 from gradtape.core.release import end
-from gradtape.errors import ArgumentError, ContextError, a_type
+from gradtape.errors import ArgumentError, ContextError, UnusedScopeWarning, a_type
 
 # Levels of transforms and tapes are numbered in order of creation, above those of contexts.
 _EVERYTHING_RECORDS = -1
@@ -54,6 +57,7 @@ class Mode(Protocol):
     modes, and returns the cotangents of its parents so far. If it has a method
     `push(record, given, proceed)` as well, it sees likewise how tangents are pushed along records:
     `given` are those of the parents, None for none, and `proceed()` returns that of the result.
+    Both get a `Proceeding`, which also tells what goes into the rules.
 
     Attributes:
         kind: "observing" if it only looks: it sees each call of a compiled function as one op,
@@ -67,6 +71,36 @@ class Mode(Protocol):
     def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
         """Handle one op call; `proceed(op, args, params)` runs it as if the mode were off."""
         ...
+
+
+class Proceeding:
+    """Applies the rules of one record for a mode, when it is called.
+
+    Attributes:
+        read: Returns the operands and the result that the rules read; None or an `Aval` for others.
+        cotangent: In reverse mode, that of the record; a list for an op with several results.
+        so_far: In reverse mode, returns the cotangents of the parents that are there already.
+    """
+
+    __slots__ = ("_apply", "cotangent", "read", "so_far")
+
+    def __init__(
+        self,
+        apply: Callable[[], Any],
+        read: Callable[[], tuple[tuple[Any, ...], Any]],
+        cotangent: Any = None,
+        so_far: Callable[[], list[Any]] = list,
+    ) -> None:
+        self._apply = apply
+        self.read, self.cotangent, self.so_far = read, cotangent, so_far
+
+    def __call__(self) -> Any:
+        return self._apply()
+
+    def seen(self, see: Callable[[Proceeding], Any]) -> Proceeding:
+        """The same as the next mode gets it, with a mode that sees it in between."""
+        apply = functools.partial(see, self)
+        return Proceeding(apply, self.read, self.cotangent, self.so_far)
 
 
 # A reference to each living state that has a mode of the user's. Native entry points of compiled
@@ -100,6 +134,20 @@ def values_read(array: Any) -> None:
         depend_on = getattr(mode, "depend_on", None)
         if depend_on is not None:
             depend_on(array)
+
+
+def cotangent_given(by: str, value: Any, before: Any = None) -> None:
+    """Tell the modes in force of a cotangent that comes from the user, by their `note_cotangent`.
+
+    Args:
+        by: What it was given by, with a verb, for messages: "output_gradients have".
+        value: The cotangent.
+        before: The one that it takes the place of, if there is one.
+    """
+    for mode in current().modes:
+        note = getattr(mode, "note_cotangent", None)
+        if note is not None:
+            note(by, value, before)
 
 
 class Recorder(Protocol):
@@ -433,18 +481,62 @@ class enable_grad(Scope):  # noqa: N801
         return state.derive(floor=_EVERYTHING_RECORDS)
 
 
-def set_grad_enabled(mode: bool) -> Scope:
+class set_grad_enabled(Scope):  # noqa: N801
     """Record in a block, or not: `gt.enable_grad()` or `gt.no_grad()`, as a flag says.
+
+    It needs `with`, or a function to decorate. A call alone, PyTorch's other form, changes nothing
+    and warns of that.
 
     Args:
         mode: Whether to record.
+
+    Raises:
+        ArgumentError: The mode is not True or False.
 
     >>> x = gt.ones(3, requires_grad=True)
     >>> with gt.set_grad_enabled(False):
     ...     (x * 2).requires_grad
     False
     """
-    return enable_grad() if mode else no_grad()
+
+    def __init__(self, mode: bool) -> None:
+        self._mode = checked_flag("set_grad_enabled", "mode", mode)
+        self._scope = enable_grad() if self._mode else no_grad()
+        self._warn: Callable[[], None] | None = later_warning(
+            f"gt.set_grad_enabled({self._mode}): got a call without `with`, which changes nothing; "
+            f"write `with gt.set_grad_enabled({self._mode}):`",
+            UnusedScopeWarning,
+        )
+
+    def change(self, state: State, before: State | None = None) -> State:
+        return self._scope.change(state, before)
+
+    def entering(self, entry: Entry) -> None:
+        self._warn = None
+
+    def __call__(self, function: F) -> F:
+        self._warn = None
+        return super().__call__(function)
+
+    def __repr__(self) -> str:
+        return f"<set_grad_enabled({self._mode}): in force only in a `with` block>"
+
+    def __del__(self) -> None:
+        warn = getattr(self, "_warn", None)  # one that was refused has none
+        if warn is not None:
+            warn()
+
+
+def checked_flag(name: str, option: str, value: Any) -> bool:
+    """A flag of a function as True or False.
+
+    Raises:
+        ArgumentError: It is something else.
+    """
+    if not isinstance(value, bool | np.bool_):
+        got = repr(value) if isinstance(value, str | int | float) else a_type(value)
+        raise ArgumentError(f"{name}: got {got} for {option}, expected True or False")
+    return bool(value)
 
 
 class using_mode(Scope):  # noqa: N801

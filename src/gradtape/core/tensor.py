@@ -200,13 +200,18 @@ class Tensor:
         none.
 
         Args:
-            hook: `hook(gradient)` returns None, or what to use in place of the gradient.
+            hook: `hook(gradient)` returns None, or what to use in place of the gradient: an array
+                or a tensor of its shape, or a Python number for a 0-d gradient. Writing to the
+                gradient has no effect unless it is returned; if None is, that is a `WriteError` of
+                the backward pass.
 
         Returns:
             A handle; `handle.remove()` takes the hook away again.
 
         Raises:
             TapeError: The tensor is not recorded.
+            UnsupportedError: It is recorded in forward mode, mapped or traced: by `gt.jvp`,
+                `gt.vmap`, `gt.jit` and functions that are built on them.
 
         >>> x = gt.ones(2, requires_grad=True)
         >>> y = x * 3.0

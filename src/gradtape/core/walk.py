@@ -30,7 +30,7 @@ from gradtape.core.level import CONTEXT_LEVEL, Leaf, Node, Segment
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
 from gradtape.core.restore import Restorer
 from gradtape.core.small_floats import is_narrow
-from gradtape.core.state import STATE, WATCHING, run_inside, unseen
+from gradtape.core.state import STATE, WATCHING, Proceeding, run_inside, unseen
 from gradtape.core.tensor import Tensor
 from gradtape.errors import GradtapeError
 
@@ -461,15 +461,20 @@ def _pull_seen(held: Callable[[Node], Any], record: Record, ct: Any, taker: Take
     state = STATE.get()
     hide = None if taker.watched or taker.rebuild else unseen(state)
 
-    def proceed() -> list[Any]:
+    def so_far() -> list[Any]:
+        found = [held(parent) for parent in record.parents if parent is not None]
+        return [list(ct) if type(ct) is list else ct for ct in found]
+
+    def pull() -> list[Any]:
         if hide is None:
             record.pull(ct, taker)
         else:
             run_inside(hide, record.pull, ct, taker)
-        return [held(parent) for parent in record.parents if parent is not None]
+        return so_far()
 
+    proceed = Proceeding(pull, lambda: record.read_values(lambda: taker.restorer), ct, so_far)
     for mode in reversed(state.pullers):
-        proceed = functools.partial(mode.pull, record, proceed)
+        proceed = proceed.seen(functools.partial(mode.pull, record))
     proceed()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,13 @@ from gradtape.core.level import Node
 from gradtape.core.lines import user_line
 from gradtape.core.op import Op
 from gradtape.core.record import Output, Record
-from gradtape.core.state import Proceed, Scope, State
+from gradtape.core.state import Proceed, Proceeding, Scope, State
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import AnomalyError
 from gradtape.graph.ir import Graph, value_of
+
+# An array, and the index of an element that is not finite; None if all are.
+_Found = tuple[Any, tuple[int, ...]] | None
 
 
 class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
@@ -28,8 +31,10 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
     An op counts only if its operands are finite: infinities that you put in on purpose, such as
     those of a mask, pass, and so does what is computed from them. The error names the op, the
     element and the line of your code; in a backward pass, the line where the op was called, if that
-    was in the block, too. Every result is looked at, which is slow: use it to find the place, not
-    in production.
+    was in the block, too, or on a tape made with `lines=True`. In a backward pass, gradients that
+    you begin it with (`output_gradients`) and those that hooks return have to be finite; cotangents
+    given to a pullback of `gt.vjp` pass, as tangents do. Every result is looked at, which is slow:
+    use it to find the place, not in production.
 
     Args:
         check_inf: Whether infinities count; NaN always does.
@@ -83,30 +88,59 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
             raise inner or _error(f"the compiled function {op.name} gives", found, line)
         raise _error(f"{op.name} gives", found, line, _operands(args, found))
 
-    def pull(self, record: Record, proceed: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+    def pull(self, record: Record, proceed: Proceeding) -> Sequence[Any]:
         """Apply the rules of a record, and look at the cotangents of its parents."""
-        given = proceed()
-        found = self._first(given)
-        if found is not None:
-            line, inside = self._lines.get(record, ""), record.op.graph is not None
-            more = ", compiled (run it without gt.jit to see which op in it)" if inside else ""
-            raise _error(f"the gradient of {record.op.name}{more} gives", found, line)
-        changed = self._first([tangent for one in given for tangent in _tangents(one)])
-        inputs = getattr(record, "inputs", ())
-        if changed is not None and not self._first([t for x in inputs for t in _tangents(x)]):
-            line = self._lines.get(record, "")
-            raise _error(f"the tangent of the gradient of {record.op.name} gives", changed, line)
-        self._note_computed(given, self._lines.get(record, ""))
+        before = proceed.so_far()
+        given: Sequence[Any] = proceed()
+        found = self._spoiled(before, given)
+        changed = self._spoiled(*[[_tangents(one) for one in all_] for all_ in (before, given)])
+        if (found or changed) is not None:
+            self._blame(record, proceed, found, changed)
+        self._note_computed(given, self._line(record))
         return given
 
-    def push(self, record: Record, given: Sequence[Any], proceed: Callable[[], Any]) -> Any:
+    def _blame(self, record: Record, proceed: Proceeding, found: _Found, changed: _Found) -> None:
+        """Raise for what is not finite in cotangents, unless what the rules read is not either."""
+        inputs, out = proceed.read()
+        given = _parts([proceed.cotangent, *inputs])
+        if self._first(given) is not None:
+            return
+        inside = record.op.graph is not None
+        more = ", compiled (run it without gt.jit to see which op in it)" if inside else ""
+        what = f"the gradient of {record.op.name}{more} gives"
+        if self._first(_parts([out])) is not None:
+            if record not in self._lines:  # otherwise its operands were not finite either
+                why = f"{record.op.name} gave a result that is not finite"
+                raise _error(what, found or changed, self._line(record), why=why, advise=True)
+        elif found is not None:
+            raise _error(what, found, self._line(record), advise=True)
+        elif self._first([t for x in _parts([*given, out]) for t in _tangents(x)]) is None:
+            what = f"the tangent of the gradient of {record.op.name} gives"
+            raise _error(what, changed, self._line(record), advise=True)
+
+    def push(self, record: Record, given: Sequence[Any], proceed: Proceeding) -> Any:
         """Push the tangents of the parents of a record on, and look at what comes of them."""
         tangent = proceed()
         found = self._first(_parts([tangent]))
-        if found is not None and self._first(_parts(given)) is None:
-            line = self._lines.get(record, "")
-            raise _error(f"the tangent of {record.op.name} gives", found, line)
+        if found is None or self._first(_parts(given)) is not None:
+            return tangent
+        inputs, out = proceed.read()
+        if self._first(inputs) is None and self._first(_parts([out])) is None:
+            what = f"the tangent of {record.op.name} gives"
+            raise _error(what, found, self._line(record), advise=True)
         return tangent
+
+    def note_cotangent(self, by: str, value: Any, before: Any) -> None:
+        """Look at a cotangent that the user gave, or that a hook returned."""
+        found = self._spoiled([before], [value])
+        if found is not None:
+            why = "no op made it" if before is None else "the gradient that it got is finite there"
+            raise _error(by, found, "", why=why)
+
+    def _line(self, record: Record) -> str:
+        """The line that made a record, as this block or its tape has noted it; "" if none has."""
+        line = self._lines.get(record)
+        return record.segment.lines.get(record.sequence, "") if line is None else line
 
     def _note(self, result: Any, line: str) -> None:
         """Remember the line of the records of a result, at all levels."""
@@ -131,16 +165,33 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
                 self._lines[node] = line
                 nodes.extend(node.parents)
 
-    def _first(self, values: Sequence[Any]) -> tuple[Any, tuple[int, ...]] | None:
+    def _first(self, values: Sequence[Any]) -> _Found:
         """The first value with an element that is not finite, and the index of that."""
         for value in values:
             array = _array(value)
-            if array is None:
-                continue
-            wrong = np.isnan(array) if not self._check_inf else ~np.isfinite(array)
-            if wrong.any():
-                return array, tuple(int(n) for n in np.argwhere(wrong)[0])
+            found = None if array is None else _at(array, self._wrong(array))
+            if found is not None:
+                return found
         return None
+
+    def _spoiled(self, before: Sequence[Any], after: Sequence[Any]) -> _Found:
+        """The first element that is not finite, of those that were finite before or not there."""
+        for old, new in zip(before, after, strict=True):
+            if isinstance(new, list):
+                known = old if isinstance(old, list) and len(old) == len(new) else [None] * len(new)
+                found = self._spoiled(known, new)
+            elif (array := _array(new)) is not None:
+                was = _array(old)
+                wrong = self._wrong(array)
+                found = _at(array, wrong if was is None else wrong & ~self._wrong(was))
+            else:
+                continue
+            if found is not None:
+                return found
+        return None
+
+    def _wrong(self, array: Any) -> Any:
+        return np.isnan(array) if not self._check_inf else ~np.isfinite(array)
 
     def _inside(self, graph: Graph, args: Sequence[Any]) -> AnomalyError | None:
         """The error for the first op in a compiled function; None if it cannot be told."""
@@ -159,9 +210,14 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
         return None
 
 
+def _at(array: Any, wrong: Any) -> _Found:
+    """An array with the index of its first element that is wrong."""
+    return (array, tuple(int(n) for n in np.argwhere(wrong)[0])) if wrong.any() else None
+
+
 def _parts(values: Sequence[Any]) -> list[Any]:
     """Values, with those of an op of several results one by one."""
-    return [part for one in values for part in (one if isinstance(one, tuple) else (one,))]
+    return [part for one in values for part in (one if isinstance(one, tuple | list) else (one,))]
 
 
 def _tangents(value: Any) -> list[Any]:
@@ -199,11 +255,24 @@ def _operands(args: Sequence[Any], found: tuple[Any, tuple[int, ...]]) -> str:
 
 
 def _error(
-    what: str, found: tuple[Any, tuple[int, ...]], line: str, operands: str = ""
+    what: str,
+    found: _Found,
+    line: str,
+    operands: str = "",
+    why: str = "everything it was computed from is finite",
+    *,
+    advise: bool = False,
 ) -> AnomalyError:
+    """The error; if `advise`, it says how to see the line where that is not known."""
+    assert found is not None
     array, index = found
     where = f", at {line}" if line else ""
+    if advise and not line:
+        why += (
+            "; to see the line of code, put the forward pass into the block, too, or make the tape "
+            "with gt.GradientTape(lines=True)"
+        )
     return AnomalyError(
         f"detect_anomaly: {what} {array[index]} at index {index} of {aval_of(array)}{operands}"
-        f"{where}; everything it was computed from is finite"
+        f"{where}; {why}"
     )
