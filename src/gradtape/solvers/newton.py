@@ -5,29 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gradtape.autodiff.arguments import as_function
 from gradtape.autodiff.forward import zeros_like
 from gradtape.autodiff.transforms import jvp
 from gradtape.core.deferrable import deferrable
-from gradtape.errors import LinAlgError
+from gradtape.errors import ConvergenceError, LinAlgError
 from gradtape.graph.loops import while_loop
 from gradtape.ops.checks import check_least
 from gradtape.ops.comparison import greater, less
 from gradtape.ops.linalg.solve import solve
-from gradtape.ops.select import maximum, minimum, where
+from gradtape.ops.select import minimum, where
 from gradtape.solvers.krylov import length
 from gradtape.solvers.linear import columns
-from gradtape.solvers.require import epsilon
-from gradtape.solvers.residual import FlatFunction, at_root, check_square
+from gradtape.solvers.require import Failure, epsilon, require
+from gradtape.solvers.residual import (
+    FlatFunction,
+    at_root,
+    check_square,
+    default_tolerance,
+    sizes,
+)
 
 # The shortest part of a step that is tried.
 _LEAST = 2.0**-20
 
 
 def newton_steps(
-    name: str, f: Callable[[Any], Any], x0: Any, tol: float | None, max_steps: int
+    name: str,
+    f: Callable[[Any], Any],
+    x0: Any,
+    tol: float | None,
+    max_steps: int,
+    *,
+    strict: bool = True,
 ) -> Any:
-    """Where Newton's method comes to, which need not be a root."""
+    """Where Newton's method comes to, which need not be a root.
+
+    With `strict`, it is an error if the steps were not enough.
+    """
     flat = FlatFunction(name, f, x0)
     start, value = flat.start, flat(flat.start)
     check_square(name, value.shape[0], start.shape[0])
@@ -35,7 +52,7 @@ def newton_steps(
 
     def going(state: Any) -> Any:
         v, value, _, error, count = state
-        far = greater(error, tol * maximum(length(v), length(v - start)))
+        far = greater(error, tol * length(v))
         return far & greater(length(value), 0) & (count < max_steps)
 
     def step(state: Any) -> Any:
@@ -53,7 +70,22 @@ def newton_steps(
 
     none = zeros_like(length(value))
     first = (start, value, none, none + float("inf"), 0)
-    return flat.container(while_loop(going, step, first)[0])
+    v, value, _, error, _ = while_loop(going, step, first)
+    if strict:
+        v = _converged(name, v, value, error, tol * length(sizes(v, start)), max_steps)
+    return flat.container(v)
+
+
+def _converged(name: str, v: Any, value: Any, error: Any, allowed: Any, max_steps: int) -> Any:
+    """Where Newton's method has ended, if it is not because it ran out of steps."""
+    what = "expected it to converge; begin elsewhere, or allow more steps"
+    failure = Failure(
+        ConvergenceError,
+        f"{name}: got a residual of {{}} after {max_steps} steps of Newton's method, {what}",
+        f"{name}: got a residual that is not finite where the solver ended, {what}",
+    )
+    # Any residual is too large where the error is.
+    return require([v], length(value), where(greater(error, allowed), 0, np.inf), failure)[0]
 
 
 def _newton_step(name: str, flat: FlatFunction, v: Any, value: Any) -> Any:
@@ -118,4 +150,5 @@ def newton(
     f = as_function(f, "newton")
     check_least("newton", 1, max_steps=max_steps)
     x = newton_steps("newton", f, x0, tol, max_steps)
-    return at_root("newton", f, x0, x, None)
+    dtype = FlatFunction("newton", f, x0).start.dtype
+    return at_root("newton", f, x0, x, max(tol or 0.0, default_tolerance(dtype)))
