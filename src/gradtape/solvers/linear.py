@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from gradtape.autodiff.transforms import vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.deferrable import deferrable
 from gradtape.errors import LinAlgError, ShapeError
+from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import abs as abs_of
+from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_choice
 from gradtape.ops.diagonal import diag
-from gradtape.ops.linalg.solve import solve
+from gradtape.ops.linalg.solve import solve, solve_unless_singular
 from gradtape.ops.matmul import matmul
 from gradtape.ops.reduce import max as max_of
 from gradtape.ops.select import maximum
@@ -108,6 +110,28 @@ DENSE = 1000
 _METHODS = ("auto", "dense", "cg", "bicgstab", "gmres")
 
 
+class _Matrix(NamedTuple):
+    """What is known of the matrix of equations, besides its products.
+
+    Attributes:
+        function: The function that solves them, for errors.
+        name: What the matrix is, for errors.
+        definite: Whether it is symmetric positive definite.
+        is_given: Whether products are a function of the user's, which need not be linear.
+    """
+
+    function: str
+    name: str
+    definite: bool
+    is_given: bool
+
+    @property
+    def consequence(self) -> str:
+        """What follows if it is singular, for errors."""
+        # Equations of the user's are solved for a value, others for derivatives.
+        return "" if self.is_given else "; the derivative does not exist there"
+
+
 def linear_solver(
     name: str,
     what: str,
@@ -134,7 +158,7 @@ def linear_solver(
 
     def solver(matvec: Matvec, b: Any) -> Any:
         if choice == "dense" or (choice == "auto" and b.shape[0] <= DENSE):
-            return _by_factors(name, what, matvec, b, definite, is_given)
+            return _by_factors(_Matrix(name, what, definite, is_given), matvec, b)
         with np.errstate(over="ignore", invalid="ignore"):  # it is checked where it has come to
             scale = krylov.scale_of(b)
             return krylov.checked(name, matvec, b, scale * method(matvec, b / scale))
@@ -147,25 +171,32 @@ def columns(matvec: Matvec, like: Any) -> Any:
     return vmap(matvec, out_axes=-1)(diag(ones_like(like)))
 
 
-def _by_factors(
-    name: str, what: str, matvec: Matvec, b: Any, definite: bool, is_given: bool
-) -> Any:
-    matrix = columns(matvec, b)
-    text = (
-        f"{name}: got {what} that is singular to working precision, expected equations with one "
-        "solution; the derivative does not exist there"
-    )
-    try:
-        x = solve(matrix, b, assume_a="pos" if definite else None)
-    except LinAlgError as error:
-        raise LinAlgError(f"{text} ({error})") from error
+def _by_factors(what: _Matrix, matvec: Matvec, b: Any) -> Any:
     if not b.shape[0]:
-        return x
+        return b
+    matrix = columns(matvec, b)
+    failure = Failure(
+        LinAlgError,
+        f"{what.function}: got {what.name} that is singular to working precision, expected "
+        f"equations with one solution{what.consequence}",
+    )
+    if what.definite:
+        try:
+            x = solve(matrix, b, assume_a="pos")
+        except LinAlgError as error:
+            raise LinAlgError(
+                f"{what.function}: got {what.name} that is not positive definite, expected one as "
+                "positive=True says; leave it out"
+            ) from error
+    else:
+        x, is_singular = solve_unless_singular(matrix, b)
+        (x,) = require([x], astype(as_array(is_singular), b.dtype), 0.5, failure)
     # |A|·|x| ≫ |b| is cancellation: as many digits of x are lost.
     terms, largest = max_of(matmul(abs_of(matrix), abs_of(x))), max_of(abs_of(b))
-    failure = Failure(LinAlgError, text)
     (x,) = require([x], terms * epsilon(b.dtype), 0.1 * largest, failure)
-    return krylov.checked_linear(name, matvec, b, x, maximum(terms, largest)) if is_given else x
+    if not what.is_given:
+        return x
+    return krylov.checked_linear(what.function, matvec, b, x, maximum(terms, largest))
 
 
 # ---- linear_solve -------------------------------------------------------------------------------
