@@ -14,6 +14,7 @@ from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_axes, check_positive
+from gradtape.ops.creation import tensor
 from gradtape.ops.join import stack
 from gradtape.ops.reduce import max as max_of, min as min_of
 from gradtape.ops.select import where
@@ -33,12 +34,27 @@ _WRONG_TIMES = Failure(
 def initial_value(y0: Any) -> Any:
     """y0 as a vector of floats or complex numbers."""
     y0 = as_array(_stacked(y0))
-    if len(y0.shape) != 1 or not y0.shape[0]:
-        raise ShapeError(f"{_NAME}: got y0 of shape {y0.shape}, expected a vector of numbers")
+    if len(y0.shape) != 1:
+        raise _not_a_vector(y0)
     kind = np.dtype(y0.dtype).kind
     if kind not in "biufc":
         raise DTypeError(f"{_NAME}: got y0 of {y0.dtype}, expected numbers")
     return astype(y0, np.complex128 if kind == "c" else np.float64)
+
+
+def as_tensor(y0: Any) -> Any:
+    """y0 as a tensor: the right-hand side may fill a buffer like y, which then takes tensors.
+
+    Raises:
+        ShapeError: It is empty, which only SciPy takes.
+    """
+    if not y0.shape[0]:
+        raise _not_a_vector(y0)
+    return y0 if isinstance(y0, Tensor) else tensor(y0)
+
+
+def _not_a_vector(y0: Any) -> ShapeError:
+    return ShapeError(f"{_NAME}: got y0 of shape {y0.shape}, expected a vector of numbers")
 
 
 def _stacked(values: Any) -> Any:
@@ -113,6 +129,11 @@ def lengths(first_step: Any, max_step: Any) -> dict[str, Any]:
     return options
 
 
+def given(**options: Any) -> dict[str, Any]:
+    """The options that are not None."""
+    return {option: value for option, value in options.items() if value is not None}
+
+
 def tolerances(rtol: Any, atol: Any, size: int) -> Tolerances:
     """The errors that are allowed in as many components."""
     if isinstance(rtol, Tensor) or isinstance(atol, Tensor):
@@ -175,6 +196,8 @@ def like_y(out: Any, y0: Any) -> Any:
 
 def like_jacobian(jacobian: Any, size: int) -> Any:
     """∂f/∂y, a matrix."""
+    if hasattr(jacobian, "toarray"):  # a sparse one of SciPy
+        jacobian = jacobian.toarray()
     matrix = as_array(_stacked(jacobian))
     if matrix.shape != (size, size):
         raise ShapeError(f"{_NAME}: got jac of shape {matrix.shape}, expected ({size}, {size})")
