@@ -172,7 +172,10 @@ def test_explicit_methods_take_scipys_steps(method: str, span: Any, options: str
     np.testing.assert_allclose(ours.y, theirs.y, rtol=0, atol=2e-6)
     # One call in each step, and three at first, tell how fast errors change. DOP853 also computes
     # what it needs between the ends of a step along with every step.
-    assert theirs.nfev + 3 < ours.nfev <= 1.5 * theirs.nfev + 3
+    if given.get("t_eval", span)[-1] == span[1]:
+        assert theirs.nfev + 3 < ours.nfev <= 1.5 * theirs.nfev + 3
+    else:  # it ends after the last time that is asked for
+        assert ours.nfev < theirs.nfev
     for key in ("nfev", "njev", "nlu", "status", "message", "success"):
         assert type(ours[key]) is type(theirs[key])
         assert key == "nfev" or ours[key] == theirs[key]

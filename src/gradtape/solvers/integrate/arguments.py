@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import tree
 from gradtape.autodiff.arguments import as_function
 from gradtape.core.aval import aval_of
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_axes, check_positive
 from gradtape.ops.creation import tensor
@@ -115,6 +117,24 @@ def times(t_eval: Any, interval: Interval) -> Any:
         # As in SciPy, times may only be equal if the interval has length 0.
         fine = fine & ((min_of(ahead[1:] - ahead[:-1]) > 0) | (first == last))
     return require([found], where(fine, 0.0, 1.0), 0.5, _WRONG_TIMES)[0]
+
+
+def in_interval(y0: Any, t0: Any, t1: Any, t_eval: Any, first_step: float | None) -> Any:
+    """y0, if times and the first step are in the interval.
+
+    SciPy would raise an error of its own, also where it later turns out that there is a tensor.
+    """
+    if first_step is not None:
+        length = abs_of(still(as_array(t1 - t0)))
+        failure = Failure(
+            ArgumentError,
+            f"{_NAME}: got first_step={first_step:g}, expected no more than the length of t_span",
+        )
+        (y0,) = require([y0], as_array(np.float64(first_step)), length, failure)
+    leaves, _ = tree.flatten((t0, t1, t_eval))
+    if t_eval is not None and not any(isinstance(leaf, Tensor) for leaf in leaves):
+        times(t_eval, Interval(t0, t1))
+    return y0
 
 
 def lengths(first_step: Any, max_step: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from gradtape.solvers.integrate.arguments import (
     ends,
     further_arguments,
     given,
+    in_interval,
     initial_value,
     lengths,
     like_jacobian,
@@ -143,6 +144,7 @@ def solve_ivp(
     options = lengths(first_step, max_step)
     (t0, t1), y0, watched = ends(t_span), initial_value(y0), listed(events)
     allowed = tolerances(rtol, atol, y0.shape[0])
+    y0 = in_interval(y0, t0, t1, t_eval, first_step)
     arguments = further_arguments(args)
     only_scipy = given(jac_sparsity=jac_sparsity, lband=lband, uband=uband, min_step=min_step)
     options |= only_scipy | {
