@@ -59,6 +59,102 @@ def test_the_residual_is_compared_with_the_terms() -> None:
     assert root(lambda x, a: np.sin(a * x))(0.0, 1.0) == 0.0
 
 
+def cubic(x: Any, a: Any) -> Any:
+    return x**3 - a
+
+
+# From far away, where the residual is so large that any other is small compared to it.
+FAR: dict[str, tuple[Any, float, float]] = {
+    "exponential": (root(lambda x, a: np.exp(x) - a), 60.0, 2.0),
+    "cubic": (root(cubic), 1e10, 8.0),
+    "newton": (lambda x0, a: gt.implicit.newton(lambda x: x**9 - a, x0), 1e4, 1.0),
+    "a solver": (root(cubic, lambda g, x0: 100.0), 1e6, 8.0),
+    "a solver of fixed points": (
+        fixed_point(lambda x, a: 0.5 * x + a, lambda h, x0: 3.0),
+        1e9,
+        1.0,
+    ),
+    "slow iteration": (fixed_point(lambda x, a: x - 1e-6 * (x - a)), 2.0, 1.0),
+    "slow iteration of ones own": (
+        fixed_point(lambda x, a: x - 1e-6 * (x - a), lambda h, x0: 1.999),
+        2.0,
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", FAR)
+def test_a_far_start_makes_no_residual_small(case: str, way: Any) -> None:
+    solve, x0, a = FAR[case]
+    with pytest.raises(ConvergenceError, match=r"got a residual of (\d|about 1e)"):
+        way(solve)(x0, a)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_steps_that_are_not_enough_are_said(way: Any) -> None:
+    with pytest.raises(ConvergenceError, match=r"root: .* after 50 steps of Newton's method"):
+        way(root(cubic))(1e10, 8.0)
+    with pytest.raises(ConvergenceError, match=r"newton: .* after 3 steps"):
+        way(lambda x0: gt.implicit.newton(lambda x: x**2 - 2, x0, max_steps=3))(1.0)
+    with pytest.raises(ConvergenceError, match=r"fixed_point: .* after 1000 steps"):
+        way(fixed_point(lambda x, a: a - x))(1.0, 3.0)
+    with pytest.raises(ConvergenceError, match=r"iterate: .* after 9 steps"):
+        way(lambda x0: gt.implicit.iterate(np.cos, x0, max_steps=9))(1.0)
+    # Without a tolerance, whatever was found is taken.
+    assert way(root(cubic, tol=None))(1e10, 8.0) > 10
+    # A tolerance of the solver is one of the check, too.
+    np.testing.assert_allclose(gt.implicit.iterate(np.cos, 1.0, tol=1e-3), 0.739, atol=1e-3)
+    np.testing.assert_allclose(gt.implicit.newton(lambda x: x**2 - 2, 1.0, tol=0.1), 1.4, atol=0.1)
+
+
+@pytest.mark.parametrize("x0", [0.7, 1e3])
+@pytest.mark.parametrize("f", [
+    lambda x, a: np.sin(a * x) if np.abs(x) < 2 else a * x, lambda x, a: np.tanh(x) + a * x,
+    lambda x, a: a * x, lambda x, a: a * x + 0.1 * x**3,
+])  # fmt: skip
+def test_roots_at_zero(f: Any, x0: float) -> None:
+    solvers: list[Any] = [
+        None,
+        scipy.optimize.fsolve,
+        lambda g, x0: scipy.optimize.brentq(g, -x0, 2 * x0),
+        scipy.optimize.newton,
+        lambda g, x0: scipy.optimize.root(g, x0, method="lm").x,
+    ]
+    for solver in solvers:
+        np.testing.assert_allclose(root(f, solver)(x0, 1.0), 0.0, atol=5e-8)
+    np.testing.assert_allclose(fixed_point(lambda x, a: 0.5 * a * x)(x0, 1.0), 0.0, atol=1e-12)
+    # Not what is as small as that without being one.
+    with pytest.raises(ConvergenceError):
+        root(f, lambda g, x0: 1e-6)(x0, 1.0)
+
+
+def test_terms_that_cancel_are_counted() -> None:
+    # A·x is 1e-13 times as large as its terms, and its rounding is not small compared to it.
+    matrix = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-13]])
+    shift = np.array([1.0, -1.0])
+    solve = root(lambda x, a: matrix @ x - matrix @ (shift * a), lambda g, x0: shift + 1e-15)
+    np.testing.assert_allclose(solve(np.ones(2), 1.0), shift)
+
+
+def test_functions_that_have_only_reverse_mode_are_checked() -> None:
+    @gt.custom_vjp
+    def square(x: Any) -> Any:
+        return x * x
+
+    @square.defvjp
+    def rule(ct: Any, out: Any, x: Any) -> Any:
+        return (2 * x * ct,)
+
+    def f(x: Any, a: Any) -> Any:
+        return square(x) - a
+
+    assert root(f, lambda g, x0: 2.0 + 1e-9)(1.0, 4.0) == 2.0 + 1e-9
+    assert root(f, lambda g, x0: 2.0)(1.0, 4.0) == 2.0
+    with pytest.raises(ConvergenceError):
+        root(f, lambda g, x0: 2.01)(1e6, 4.0)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_nan_is_said(way: Any) -> None:
     with (
@@ -111,8 +207,32 @@ def test_nearly_singular_is_singular(way: Any) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_newton_meets_a_singular_jacobian(way: Any) -> None:
-    with pytest.raises(LinAlgError, match=r"(root: got a singular Jacobian|Singular matrix)"):
+    said = r"root: got a residual of (1 |about 1e0 )where ∂f/∂x is singular"
+    with pytest.raises(ConvergenceError, match=said):
         way(root(lambda x, a: x**2 - a))(0.0, 1.0)
+    # At once, or after a step: from 1 it comes to 0.
+    with pytest.raises(ConvergenceError, match=said):
+        way(root(lambda x, a: x**2 + a))(1.0, 1.0)
+    # Of two equations that are one, and of one element of a batch.
+    twice = root(lambda x, a: np.stack([x[0] + x[1] - a, 2 * x[0] + 2 * x[1] - a]))
+    with pytest.raises(ConvergenceError, match="where ∂f/∂x is singular"):
+        way(twice)(np.zeros(2), 1.0)
+    with pytest.raises(ConvergenceError, match="where ∂f/∂x is singular"):
+        way(gt.vmap(root(lambda x, a: x**2 - a), (0, None)))(np.array([2.0, 0.0, 1.0]), 1.0)
+    # What is a solution already is one, though without a derivative.
+    same = root(lambda x, a: np.stack([x[0] + x[1] - a, 2 * x[0] + 2 * x[1] - 2 * a]))
+    np.testing.assert_array_equal(way(same)(np.ones(2), 2.0), [1.0, 1.0])
+    with pytest.raises(LinAlgError, match="root: got a Jacobian ∂f/∂x that is singular"):
+        way(gt.jacrev(same, 1))(np.ones(2), 2.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_singular_equations_are_those_of_linear_solve(way: Any) -> None:
+    for matrix in (np.zeros((1, 1)), np.ones((2, 2)), np.diag([1.0, 0.0, 2.0]), np.ones((12, 12))):
+        b = np.arange(1.0, 1.0 + len(matrix))
+        with pytest.raises(LinAlgError, match="linear_solve: got a matrix that is sing") as caught:
+            way(lambda b, matrix=matrix: gt.implicit.linear_solve(lambda v: matrix @ v, b))(b)
+        assert "derivative" not in str(caught.value)
 
 
 def test_newton_and_iterate_raise_themselves() -> None:

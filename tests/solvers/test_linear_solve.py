@@ -165,6 +165,57 @@ def test_what_is_not_linear_in_shape() -> None:
         linear_solve(lambda v: -v, np.ones(2), symmetric=True, positive=True)
 
 
+NOT_LINEAR = {
+    "affine": (lambda x: 2 * x + 1, 3.0),
+    "affine at 0": (lambda x: 2 * x + 1, 0.0),
+    "square": (lambda x: x**2, 4.0),
+}
+
+
+@pytest.mark.parametrize("way", [lambda f: f, gt.jit, gt.vmap])
+@pytest.mark.parametrize("method", ["auto", "dense", "gmres"])
+@pytest.mark.parametrize("case", NOT_LINEAR)
+def test_what_is_not_linear(case: str, method: str, way: Any) -> None:
+    multiply, size = NOT_LINEAR[case]
+    b = size * np.ones((2, 3) if way is gt.vmap else 3)
+    with pytest.raises(ConvergenceError, match="linear_solve: got a residual"):
+        way(lambda b: linear_solve(multiply, b, solver=method))(b)
+    if method == "dense":
+        with pytest.raises(ConvergenceError, match="a function that is linear in x"):
+            way(lambda b: linear_solve(multiply, b))(b)
+
+
+def test_a_solver_of_ones_own_is_checked(matrix: Any, b: Any) -> None:
+    def wrong(matvec: Any, b: Any) -> Any:
+        return b
+
+    def by_scipy(matvec: Any, b: Any) -> Any:
+        return gt.linalg.gmres(matvec, b)[0]  # to 1e-5
+
+    said = "from the linear solver that was given"
+    with pytest.raises(ConvergenceError, match=f"linear_solve: got a residual of .* {said}"):
+        linear_solve(product, b, args=(matrix,), solver=wrong)
+    found = linear_solve(product, b, args=(matrix,), solver=by_scipy)
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, b), rtol=1e-3)
+    half = gt.implicit.root(lambda x, a: 2 * x - a, linear_solver=wrong)
+    for way in (lambda f: f, gt.jit):
+        with pytest.raises(ConvergenceError, match=f"root: got a residual of .* {said}"):
+            way(gt.grad(half, 1))(0.0, 1.0)
+        with pytest.raises(ConvergenceError, match="root: got a residual of"):
+            way(lambda a: gt.jvp(lambda a: half(0.0, a), (a,), (1.0,))[1])(1.0)
+
+
+def test_the_check_is_one_product(matrix: Any, b: Any) -> None:
+    calls = [0]
+
+    def counted(v: Any) -> Any:
+        calls[0] += 1
+        return matrix @ v
+
+    linear_solve(counted, b)
+    assert calls[0] == 2  # one in a batch for the matrix
+
+
 # ---- iterative methods --------------------------------------------------------------------------
 
 

@@ -321,7 +321,11 @@ def test_a_function_that_is_nan_raises() -> None:
     ("call", "error", "message"),
     [
         (lambda s: quad(lambda x: s * x, 0, 1, weight="cos", wvar=2.0), UnsupportedError, "weight"),
-        (lambda s: quad(lambda x: s * x, 0, 1, full_output=1), UnsupportedError, "full_output=1"),
+        (
+            lambda s: quad(lambda x: s * x, 0, 1, full_output=1),
+            UnsupportedError,
+            "only the integral and its",
+        ),
         (lambda s: quad(lambda x: s * gt.ones(2), 0, 1), ShapeError, r"shape \(2,\)"),
         (lambda s: quad(lambda x: s * 1j, 0, 1), DTypeError, "complex_func=True"),
         (lambda s: quad(lambda x: s * x, 0, gt.ones(2)), ArgumentError, r"got b of float64"),

@@ -230,3 +230,52 @@ def test_errors_of_the_right_hand_side_are_the_users() -> None:
 def test_a_right_hand_side_that_returns_no_numbers(out: Any, said: str) -> None:
     with pytest.raises(DTypeError, match=f"solve_ivp: {said} from the right-hand side"):
         solve_ivp(lambda t, y: out, (0, 1), gt.tensor([1.0]))
+
+
+# ---- the same in every way ----------------------------------------------------------------------
+
+WAYS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
+    "plain": lambda f: f,
+    "grad": gt.grad,
+    "compiled": gt.jit,
+    "batched": lambda f: lambda a: gt.vmap(f)(np.array([a, a])),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("t_eval", [[0.5, 0.2], [0.5, 2.0], [-1.0, 0.5], [0.5, 0.5], [np.nan]])
+def test_times_that_are_out_of_order(t_eval: Any, way: str) -> None:
+    def captured(rate: Any) -> Any:
+        return solve_ivp(lambda t, y: -rate * y, (0, 1), [1.0], t_eval=t_eval).y[0, 0]
+
+    def ending(end: Any) -> Any:
+        return solve_ivp(lambda t, y: -y, (0, end), [1.0], t_eval=t_eval).y[0, 0]
+
+    for function in (captured, ending):
+        with pytest.raises(ArgumentError, match="solve_ivp: got times in t_eval that are out of"):
+            WAYS[way](function)(1.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_first_step_that_is_too_long(way: str) -> None:
+    def captured(rate: Any, first_step: float = 2.0) -> Any:
+        options: Any = {"t_eval": [0.5], "first_step": first_step}
+        return solve_ivp(lambda t, y: -rate * y, (1, 0), [1.0], **options).y[0, 0]
+
+    def ending(end: Any, first_step: float = 2.0) -> Any:
+        options: Any = {"t_eval": [0.5], "first_step": first_step}
+        return solve_ivp(lambda t, y: -y, (0, end), [1.0], **options).y[0, 0]
+
+    for function in (captured, ending):
+        with pytest.raises(ArgumentError, match=r"solve_ivp: got first_step=2.*length of t_span"):
+            WAYS[way](function)(1.0)
+        assert np.isfinite(WAYS[way](lambda x, f=function: f(x, 1.0))(1.0)).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_comes_after_the_last_time(way: str) -> None:
+    def early(rate: Any) -> Any:
+        # 1/(1 − rate·t), which ends at 1.
+        return solve_ivp(lambda t, y: rate * y**2, (0, 2), [1.0], t_eval=[0.5], rtol=1e-8).y[0, 0]
+
+    np.testing.assert_allclose(WAYS[way](early)(1.0), 2.0, rtol=1e-5)

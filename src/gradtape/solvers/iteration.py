@@ -8,6 +8,7 @@ from typing import Any
 from gradtape.autodiff.arguments import as_function
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.core.deferrable import deferrable
+from gradtape.errors import ConvergenceError
 from gradtape.graph.loops import while_loop
 from gradtape.ops.checks import check_least
 from gradtape.ops.comparison import greater, less_equal
@@ -18,8 +19,8 @@ from gradtape.ops.matmul import matmul
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to
 from gradtape.solvers.krylov import length
-from gradtape.solvers.require import epsilon
-from gradtape.solvers.residual import FlatFunction, check_square, small
+from gradtape.solvers.require import Failure, epsilon, require
+from gradtape.solvers.residual import FlatFunction, check_square, sizes
 
 
 @deferrable
@@ -42,7 +43,7 @@ def iterate(
         x0: Where to begin: a number, an array, or containers of them.
         tol: It ends when x changes by less than this, relative to x; by default 2e-12 for float64,
             6e-6 for float32.
-        max_steps: The most steps to take.
+        max_steps: The most steps to take; it is an error if they are not enough.
         history: How many steps Anderson's acceleration takes into account; 0 for none.
 
     Returns:
@@ -56,13 +57,20 @@ def iterate(
     np.float64(0.739085)
     """
     g = as_function(g, "iterate")
-    return at_fixed_point("iterate", g, x0, iterated("iterate", g, x0, tol, max_steps, history))
+    return iterated("iterate", g, x0, tol, max_steps, history)
 
 
 def iterated(
-    name: str, g: Callable[[Any], Any], x0: Any, tol: float | None, max_steps: int, history: int
+    name: str,
+    g: Callable[[Any], Any],
+    x0: Any,
+    tol: float | None,
+    max_steps: int,
+    history: int,
+    *,
+    strict: bool = True,
 ) -> Any:
-    """Where the iteration comes to, which need not be a fixed point."""
+    """Where the iteration comes to; with `strict`, an error if it has not converged there."""
     check_least(name, 1, max_steps=max_steps)
     check_least(name, 0, history=history)
     flat = FlatFunction(name, g, x0)
@@ -87,6 +95,14 @@ def iterated(
     if history:
         past = (broadcast_to(zeros_like(start), (history, start.shape[0])),) * 2
     x, missed, *_ = while_loop(going, step, (start, value - start, past, 0))
+    if strict:
+        what = "expected it to converge; begin elsewhere, or allow more steps"
+        failure = Failure(
+            ConvergenceError,
+            f"{name}: got a residual of {{}} after {max_steps} steps, {what}",
+            f"{name}: got a residual that is not finite where the iteration ended, {what}",
+        )
+        (x,) = require([x], length(missed), tol * length(sizes(x, start)), failure)
     return flat.container(x + missed)
 
 
@@ -103,15 +119,3 @@ def _correction(missed: Any, changes: Any, answers: Any) -> Any:
 
 def _with_first(row: Any, rows: Any) -> Any:
     return concatenate([row[None], rows[:-1]])
-
-
-def at_fixed_point(
-    name: str, g: Callable[[Any], Any], x0: Any, x: Any, tol: float | None = None
-) -> Any:
-    """A solution of x = g(x), in the form of the first guess, if it is one.
-
-    What is left, x − g(x), is compared with x, or with the first step if that is larger.
-    """
-    flat = FlatFunction(name, g, x0)
-    v = flat.vector(x)
-    return flat.container(small(name, v, flat(v) - v, (v, flat(flat.start) - flat.start), tol))

@@ -80,6 +80,44 @@ def checked(name: str, matvec: Matvec, b: Any, x: Any) -> Any:
     return require([x], relative, epsilon(b.dtype) ** 0.6, failure)[0]
 
 
+def checked_linear(name: str, matvec: Matvec, b: Any, x: Any, scale: Any) -> Any:
+    """The solution for the matrix of a function, if the function multiplies by that matrix.
+
+    Args:
+        name: The name in errors.
+        matvec: The function.
+        b: The right hand side.
+        x: The solution for its matrix.
+        scale: How large the terms of the equations are.
+    """
+    failure = Failure(
+        ConvergenceError,
+        f"{name}: got a residual of {{}} for the solution, expected a function that is linear in "
+        "x; subtract what it returns for 0 from both sides, or use gt.implicit.root",
+        f"{name}: got a residual that is not finite, expected a solution of the linear equations",
+    )
+    residual = max_of(abs_of(matvec(x) - b))
+    return require([x], residual, epsilon(b.dtype) ** 0.6 * scale, failure)[0]
+
+
+def checked_choice(name: str, matvec: Matvec, b: Any, x: Any) -> Any:
+    """What a linear solver of the user's returned, if it solves the equations.
+
+    The limit is far above rounding, since SciPy's methods stop at 1e-5 by default.
+    """
+    failure = Failure(
+        ConvergenceError,
+        f"{name}: got a residual of {{}} times the right hand side from the linear solver that was "
+        "given, expected a solution of matvec(x) = b; return x such that it is",
+        f"{name}: got a residual that is not finite from the linear solver that was given, "
+        "expected a solution of matvec(x) = b",
+    )
+    if not b.shape[0]:
+        return x
+    relative = max_of(abs_of(matvec(x) - b)) / scale_of(b)
+    return require([x], relative, epsilon(b.dtype) ** 0.2, failure)[0]
+
+
 def cg(matvec: Matvec, b: Any) -> Any:
     """Conjugate gradients, for symmetric positive definite matrices."""
     goal, most = _goal(b.dtype) ** 2 * _dot(b, b), _most_steps(b.shape[0])

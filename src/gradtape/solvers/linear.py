@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,15 @@ from gradtape.autodiff.transforms import vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.deferrable import deferrable
 from gradtape.errors import LinAlgError, ShapeError
+from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import abs as abs_of
+from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_choice
 from gradtape.ops.diagonal import diag
-from gradtape.ops.linalg.solve import solve
+from gradtape.ops.linalg.solve import solve, solve_unless_singular
 from gradtape.ops.matmul import matmul
 from gradtape.ops.reduce import max as max_of
+from gradtape.ops.select import maximum
 from gradtape.solvers import krylov
 from gradtape.solvers.problem import Problem, Unknowns, with_captures
 from gradtape.solvers.require import Failure, epsilon, require
@@ -107,6 +110,28 @@ DENSE = 1000
 _METHODS = ("auto", "dense", "cg", "bicgstab", "gmres")
 
 
+class _Matrix(NamedTuple):
+    """What is known of the matrix of equations, besides its products.
+
+    Attributes:
+        function: The function that solves them, for errors.
+        name: What the matrix is, for errors.
+        definite: Whether it is symmetric positive definite.
+        is_given: Whether products are a function of the user's, which need not be linear.
+    """
+
+    function: str
+    name: str
+    definite: bool
+    is_given: bool
+
+    @property
+    def consequence(self) -> str:
+        """What follows if it is singular, for errors."""
+        # Equations of the user's are solved for a value, others for derivatives.
+        return "" if self.is_given else "; the derivative does not exist there"
+
+
 def linear_solver(
     name: str,
     what: str,
@@ -114,8 +139,9 @@ def linear_solver(
     *,
     iterative: str = "gmres",
     definite: bool = False,
+    is_given: bool = False,
 ) -> LinearSolver:
-    """The solver that an option names.
+    """The solver that an option names, which checks what it returns.
 
     Args:
         name: The function it is an option of, for errors.
@@ -123,15 +149,16 @@ def linear_solver(
         choice: The option: a name, or a function.
         iterative: What "auto" stands for, of many unknowns.
         definite: Whether the matrix is known to be symmetric positive definite.
+        is_given: Whether products are a function of the user's, which need not be linear.
     """
     if callable(choice):
-        return choice
+        return lambda matvec, b: krylov.checked_choice(name, matvec, b, choice(matvec, b))
     check_choice(name, _METHODS, linear_solver=choice)
     method = getattr(krylov, iterative if choice in ("auto", "dense") else choice)
 
     def solver(matvec: Matvec, b: Any) -> Any:
         if choice == "dense" or (choice == "auto" and b.shape[0] <= DENSE):
-            return _by_factors(name, what, matvec, b, definite)
+            return _by_factors(_Matrix(name, what, definite, is_given), matvec, b)
         with np.errstate(over="ignore", invalid="ignore"):  # it is checked where it has come to
             scale = krylov.scale_of(b)
             return krylov.checked(name, matvec, b, scale * method(matvec, b / scale))
@@ -144,20 +171,32 @@ def columns(matvec: Matvec, like: Any) -> Any:
     return vmap(matvec, out_axes=-1)(diag(ones_like(like)))
 
 
-def _by_factors(name: str, what: str, matvec: Matvec, b: Any, definite: bool) -> Any:
+def _by_factors(what: _Matrix, matvec: Matvec, b: Any) -> Any:
+    if not b.shape[0]:
+        return b
     matrix = columns(matvec, b)
-    text = (
-        f"{name}: got {what} that is singular to working precision, expected equations with one "
-        "solution; the derivative does not exist there"
+    failure = Failure(
+        LinAlgError,
+        f"{what.function}: got {what.name} that is singular to working precision, expected "
+        f"equations with one solution{what.consequence}",
     )
-    try:
-        x = solve(matrix, b, assume_a="pos" if definite else None)
-    except LinAlgError as error:
-        raise LinAlgError(f"{text} ({error})") from error
+    if what.definite:
+        try:
+            x = solve(matrix, b, assume_a="pos")
+        except LinAlgError as error:
+            raise LinAlgError(
+                f"{what.function}: got {what.name} that is not positive definite, expected one as "
+                "positive=True says; leave it out"
+            ) from error
+    else:
+        x, is_singular = solve_unless_singular(matrix, b)
+        (x,) = require([x], astype(as_array(is_singular), b.dtype), 0.5, failure)
     # |A|·|x| ≫ |b| is cancellation: as many digits of x are lost.
-    terms = max_of(matmul(abs_of(matrix), abs_of(x))) if b.shape[0] else 0.0
-    allowed = max_of(abs_of(b)) if b.shape[0] else 0.0
-    return require([x], terms * epsilon(b.dtype), 0.1 * allowed, Failure(LinAlgError, text))[0]
+    terms, largest = max_of(matmul(abs_of(matrix), abs_of(x))), max_of(abs_of(b))
+    (x,) = require([x], terms * epsilon(b.dtype), 0.1 * largest, failure)
+    if not what.is_given:
+        return x
+    return krylov.checked_linear(what.function, matvec, b, x, maximum(terms, largest))
 
 
 # ---- linear_solve -------------------------------------------------------------------------------
@@ -191,7 +230,7 @@ def linear_solve(
             (only for symmetric positive definite ones), "bicgstab" and "gmres" use products alone.
             "auto" is "dense" up to 1,000 unknowns, and above that "cg" if `symmetric` and
             `positive`, else "gmres". Or a function `solver(matvec, b)` of flat real vectors, which
-            is called for derivatives as well.
+            is called for derivatives as well; a residual of 7e-4 times b is an error.
 
     Returns:
         The solution, in the containers of `b`.
@@ -199,7 +238,8 @@ def linear_solve(
     Raises:
         ShapeError: `matvec` returns other containers or shapes than it is given.
         LinAlgError: The matrix is singular.
-        ConvergenceError: An iterative solver did not converge.
+        ConvergenceError: What the solver found does not solve the equations: it did not converge,
+            or `matvec` is not linear.
 
     >>> def matvec(x, scale):
     ...     return scale * x + np.roll(x, 1)
@@ -257,7 +297,9 @@ def _linear_solve(
     b = vectors.flat(unknowns.leaves)
     definite = symmetric and positive
     iterative = "cg" if definite else "gmres"
-    solver = linear_solver(name, "a matrix", choice, iterative=iterative, definite=definite)
+    solver = linear_solver(
+        name, "a matrix", choice, iterative=iterative, definite=definite, is_given=True
+    )
     system = LinearSystem(name, product, transposed, solver, solver)
     x = system.solution(b, problem.operands)
     return unknowns.container([shown(leaf) for leaf in vectors.leaves(x)])

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gradtape import tree
+from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp
 from gradtape.errors import ConvergenceError, NotDifferentiableError, ShapeError
+from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.cast import astype
-from gradtape.ops.comparison import isfinite
-from gradtape.ops.select import maximum, where
+from gradtape.ops.comparison import greater, isfinite, less
+from gradtape.ops.select import maximum, minimum, where
 from gradtape.solvers.krylov import length
 from gradtape.solvers.problem import Unknowns, like_first_guess
 from gradtape.solvers.require import Failure, epsilon, require
@@ -61,6 +65,11 @@ def check_square(name: str, equations: int, unknowns: int) -> None:
 # ---- is it a solution? --------------------------------------------------------------------------
 
 
+# What counts as the size of x where x is 0, as a part of the way from the first guess. With the
+# default tolerance that allows errors of 5e-8 there, and SciPy's solvers go to 1.5e-8.
+_LEAST = 0.1
+
+
 def default_tolerance(dtype: Any) -> float:
     """The largest relative residual of a solution: 5e-7 for float64, 2e-3 for float32."""
     return float(epsilon(dtype) ** 0.4)
@@ -69,38 +78,67 @@ def default_tolerance(dtype: Any) -> float:
 def at_root(name: str, f: Callable[[Any], Any], x0: Any, x: Any, tol: float | None) -> Any:
     """A solution of f(x) = 0, in the form of the first guess, if it is one.
 
-    The residual is compared with what the terms of f are worth: ‖∂f/∂x·x‖ is 2a for x² − a, and
-    ‖b‖ for A·x − b. At x = 0 that says nothing, hence also with the residual of the first guess.
-
     Args:
         name: The name in errors.
         f: The function.
         x0: The first guess.
         x: What a solver returned.
-        tol: The largest residual, relative to that; None for the default.
+        tol: The largest residual, relative to the size of the terms of f; None for the default.
     """
     flat = FlatFunction(name, f, x0)
+    return _checked(name, flat, flat, x, tol)
+
+
+def at_fixed_point(name: str, g: Callable[[Any], Any], x0: Any, x: Any, tol: float | None) -> Any:
+    """A solution of x = g(x), in the form of the first guess, if it is one."""
+    flat = FlatFunction(name, g, x0)
+    return _checked(name, flat, lambda v: flat(v) - v, x, tol)
+
+
+def _checked(
+    name: str, flat: FlatFunction, residual: Callable[[Any], Any], x: Any, tol: float | None
+) -> Any:
     v = flat.vector(x)
-    first = flat(flat.start)
-    check_square(name, first.shape[0], v.shape[0])
-    try:
-        value, terms = jvp(flat, (v,), (v,))
-    except NotDifferentiableError:  # it has rules for reverse mode only
-        value = terms = flat(v)
-        terms = 0 * terms
-    return flat.container(small(name, v, value, (terms, first), tol))
-
-
-def small(name: str, v: Any, residual: Any, terms: tuple[Any, Any], tol: float | None) -> Any:
-    """A vector, if its residual is small compared to the longer of two others."""
-    # What is not finite says nothing of the scale; if neither is, nothing but 0 is small.
-    one, other = (where(isfinite(size), size, 0) for size in map(length, terms))
-    scale = maximum(one, other)
     tol = default_tolerance(v.dtype) if tol is None else tol
+    value, scale = _with_scale(residual, v, sizes(v, flat.start, _LEAST))
+    check_square(name, value.shape[0], v.shape[0])
     what = "expected a solution; begin elsewhere, allow more steps, or raise tol"
     failure = Failure(
         ConvergenceError,
         f"{name}: got a residual of {{}}, above {tol:.3g} times its scale, {what}",
         f"{name}: got a residual that is not finite where the solver ended, {what}",
     )
-    return require([v], length(residual), tol * scale, failure)[0]
+    return flat.container(require([v], length(value), tol * scale, failure)[0])
+
+
+def sizes(v: Any, start: Any, least: float = 1.0) -> Any:
+    """What errors of the elements of a solution are compared with: their absolute values.
+
+    At 0 that says nothing. So it is at least a part of the way from the first guess, or of 1 if
+    that is shorter: where one began far away must not make a large error look small.
+    """
+    return maximum(abs_of(v), least * minimum(abs_of(v - start), 1))
+
+
+def _with_scale(f: Callable[[Any], Any], v: Any, size: Any) -> tuple[Any, Any]:
+    """The value of f, and how large its terms are at v.
+
+    ‖∂f/∂x·x‖ is 2a for x² − a, and ‖b‖ for A·x − b. If the terms of A·x cancel each other, so that
+    it says nothing of rounding, they do not with other signs of x.
+    """
+    signed = astype(_signs(v.shape[0]), v.dtype) * where(less(v, 0), -size, size)
+    try:
+        (value, one), (_, other) = (jvp(f, (v,), (along,)) for along in (v, signed))
+    except NotDifferentiableError:  # it has rules for reverse mode only
+        value, pullback = vjp(f, v)
+        # At a root there is nothing to compare.
+        norm = length(value)
+        one = other = size * pullback(value)[0] / where(greater(norm, 0), norm, 1)
+    # What is not finite says nothing of the scale; if neither is, nothing but 0 is small.
+    one, other = (where(isfinite(norm), norm, 0) for norm in (length(one), length(other)))
+    return value, maximum(one, other)
+
+
+def _signs(count: int) -> Any:
+    """Signs without a pattern, the same at each call."""
+    return np.where(np.arange(count) ** 2 * 0.6180339887498949 % 1 < 0.5, 1.0, -1.0)

@@ -11,11 +11,11 @@ from gradtape.core.aval import aval_of
 from gradtape.core.portable import Transformed
 from gradtape.errors import ArgumentError
 from gradtape.solvers.implicit import ImplicitFunction
-from gradtape.solvers.iteration import at_fixed_point, iterated
+from gradtape.solvers.iteration import iterated
 from gradtape.solvers.linear import LinearSolver, linear_solver as linear_solver_of, shown
 from gradtape.solvers.newton import newton_steps
 from gradtape.solvers.problem import Problem, Unknowns, like_first_guess, with_captures
-from gradtape.solvers.residual import at_root
+from gradtape.solvers.residual import at_fixed_point, at_root
 
 # Finds x, given a function of x and where to begin.
 Solver = Callable[[Callable[[Any], Any], Any], Any]
@@ -51,7 +51,8 @@ def root(
             and for each element of a batch.
         linear_solver: How derivatives solve with ∂f/∂x: "dense", "gmres", "bicgstab", "cg" (only if
             it is symmetric positive definite), or a function `linear_solver(matvec, b)` of flat
-            real vectors. "auto" is "dense" up to 1,000 unknowns, and "gmres" above.
+            real vectors, whose residual may be 7e-4 times b at most. "auto" is "dense" up to 1,000
+            unknowns, and "gmres" above.
         tol: The largest residual of what the solver returns, relative to the size of the terms of
             `f`; by default 5e-7 for float64 and 2e-3 for float32, and None for any.
 
@@ -62,7 +63,8 @@ def root(
         passing it as an argument saves.
 
     Raises:
-        ConvergenceError: When it is called: what the solver returned is no root.
+        ConvergenceError: When it is called: what the solver returned is no root, or Newton's method
+            takes more than 50 steps.
         LinAlgError: In a derivative: ∂f/∂x is singular there.
         ShapeError: There are not as many equations as unknowns, or the solver returned something of
             another form than `x0`.
@@ -75,7 +77,10 @@ def root(
     f, limit = as_function(f, name), _number("root", tol)
 
     def run(g: Callable[[Any], Any], x0: Any) -> Any:
-        x = newton_steps(name, g, x0, None, 50) if solver is None else solver(g, x0)
+        if solver is None:
+            x = newton_steps(name, g, x0, None, 50, strict=tol is not None)
+        else:
+            x = solver(g, x0)
         return x if tol is None else at_root(name, g, x0, x, limit)
 
     def residual(_x: Any, value: Any) -> Any:
@@ -101,14 +106,15 @@ def fixed_point(
         solver: Finds a fixed point: it is called `solver(h, x0)` with `h = lambda x: g(x, *args)`,
             and returns x. By default it is `gt.implicit.iterate`.
         linear_solver: How derivatives solve with I − ∂g/∂x, as for `root`.
-        tol: The largest change by `g` of what the solver returns, relative to x; by default 5e-7
-            for float64 and 2e-3 for float32, and None for any.
+        tol: The largest change by `g` of what the solver returns, relative to the size of the terms
+            of x − g(x); by default 5e-7 for float64 and 2e-3 for float32, and None for any.
 
     Returns:
         A function `solve(x0, *args)`, as `root` returns.
 
     Raises:
-        ConvergenceError: When it is called: what the solver returned is no fixed point.
+        ConvergenceError: When it is called: what the solver returned is no fixed point, or
+            iteration takes more than 1000 steps.
         LinAlgError: In a derivative: I − ∂g/∂x is singular there.
         ShapeError: `g`, or the solver, returned something of another form than `x0`.
 
@@ -120,7 +126,10 @@ def fixed_point(
     g, limit = as_function(g, name), _number("fixed_point", tol)
 
     def run(h: Callable[[Any], Any], x0: Any) -> Any:
-        x = iterated(name, h, x0, None, 1000, 0) if solver is None else solver(h, x0)
+        if solver is None:
+            x = iterated(name, h, x0, None, 1000, 0, strict=tol is not None)
+        else:
+            x = solver(h, x0)
         return x if tol is None else at_fixed_point(name, h, x0, x, limit)
 
     def residual(x: Sequence[Any], value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,9 +16,12 @@ from gradtape.core.define import added, general
 from gradtape.core.finite import is_traced
 from gradtape.core.lowering import Matrices
 from gradtape.core.op import Facts, Op
-from gradtape.errors import UnsupportedError
+from gradtape.errors import LinAlgError, UnsupportedError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.checks import check_choice
+from gradtape.ops.comparison import equal
+from gradtape.ops.diagonal import diagonal
 from gradtape.ops.linalg import by_lapack, small
 from gradtape.ops.linalg.banded import banded
 from gradtape.ops.linalg.bands import diagonals
@@ -35,10 +39,13 @@ from gradtape.ops.linalg.common import (
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
+from gradtape.ops.linalg.lu import lu_factor
 from gradtape.ops.linalg.stacks import batch_stacks, computed_in, over_stack, stack_of, summed
 from gradtape.ops.linalg.triangular import solve_triangular
 from gradtape.ops.matmul import by_left
 from gradtape.ops.norm import inexact
+from gradtape.ops.reduce import max as max_of
+from gradtape.ops.select import where
 from gradtape.ops.shape import reshape
 from gradtape.typing import Array, ArrayLike
 
@@ -257,6 +264,26 @@ def factored(a: Any) -> Callable[[Any], Any]:
         return again(factors, pivots, a, b[..., None], assume="gen", back=False)[..., 0]
 
     return solution
+
+
+def solve_unless_singular(a: Any, b: Any) -> tuple[Any, Any]:
+    """Solve `a @ x = b` for one vector, without an error: also return whether `a` is singular.
+
+    The solution of singular equations is 0. This is for loops that have to end before they raise,
+    in compiled code as well.
+    """
+    if not any(map(is_traced, (a, b))):
+        # NumPy solves a whole stack in one call.
+        with contextlib.suppress(LinAlgError):
+            return solve(a, b), np.bool_(False)
+    factors, pivots = lu_factor(stop_gradient(a.mT))
+    # The factors of Aᵀ are those that `solve` keeps.
+    pivot = diagonal(factors)
+    none = astype(equal(pivot, 0), factors.dtype)
+    divisors = factors + none * np.eye(a.shape[-1], dtype=factors.dtype)
+    x = again(divisors, pivots[None], a, b[..., None], assume="gen", back=False)[..., 0]
+    is_singular = max_of(none) > 0 if a.shape[-1] else np.bool_(False)
+    return where(is_singular, 0, x), is_singular
 
 
 _STRUCTURES = {

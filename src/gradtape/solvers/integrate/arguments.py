@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import tree
 from gradtape.autodiff.arguments import as_function
 from gradtape.core.aval import aval_of
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array
+from gradtape.ops.arithmetic import abs as abs_of
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_axes, check_positive
+from gradtape.ops.creation import tensor
 from gradtape.ops.join import stack
 from gradtape.ops.reduce import max as max_of, min as min_of
 from gradtape.ops.select import where
@@ -33,12 +36,27 @@ _WRONG_TIMES = Failure(
 def initial_value(y0: Any) -> Any:
     """y0 as a vector of floats or complex numbers."""
     y0 = as_array(_stacked(y0))
-    if len(y0.shape) != 1 or not y0.shape[0]:
-        raise ShapeError(f"{_NAME}: got y0 of shape {y0.shape}, expected a vector of numbers")
+    if len(y0.shape) != 1:
+        raise _not_a_vector(y0)
     kind = np.dtype(y0.dtype).kind
     if kind not in "biufc":
         raise DTypeError(f"{_NAME}: got y0 of {y0.dtype}, expected numbers")
     return astype(y0, np.complex128 if kind == "c" else np.float64)
+
+
+def as_tensor(y0: Any) -> Any:
+    """y0 as a tensor: the right-hand side may fill a buffer like y, which then takes tensors.
+
+    Raises:
+        ShapeError: It is empty, which only SciPy takes.
+    """
+    if not y0.shape[0]:
+        raise _not_a_vector(y0)
+    return y0 if isinstance(y0, Tensor) else tensor(y0)
+
+
+def _not_a_vector(y0: Any) -> ShapeError:
+    return ShapeError(f"{_NAME}: got y0 of shape {y0.shape}, expected a vector of numbers")
 
 
 def _stacked(values: Any) -> Any:
@@ -101,6 +119,24 @@ def times(t_eval: Any, interval: Interval) -> Any:
     return require([found], where(fine, 0.0, 1.0), 0.5, _WRONG_TIMES)[0]
 
 
+def in_interval(y0: Any, t0: Any, t1: Any, t_eval: Any, first_step: float | None) -> Any:
+    """y0, if times and the first step are in the interval.
+
+    SciPy would raise an error of its own, also where it later turns out that there is a tensor.
+    """
+    if first_step is not None:
+        length = abs_of(still(as_array(t1 - t0)))
+        failure = Failure(
+            ArgumentError,
+            f"{_NAME}: got first_step={first_step:g}, expected no more than the length of t_span",
+        )
+        (y0,) = require([y0], as_array(np.float64(first_step)), length, failure)
+    leaves, _ = tree.flatten((t0, t1, t_eval))
+    if t_eval is not None and not any(isinstance(leaf, Tensor) for leaf in leaves):
+        times(t_eval, Interval(t0, t1))
+    return y0
+
+
 def lengths(first_step: Any, max_step: Any) -> dict[str, Any]:
     """The options for lengths of steps, as SciPy takes them."""
     options = {"max_step": max_step}
@@ -111,6 +147,11 @@ def lengths(first_step: Any, max_step: Any) -> dict[str, Any]:
             raise ArgumentError(f"{_NAME}: got a tensor as {option}, expected a plain number")
     check_positive(_NAME, **options)
     return options
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that are not None."""
+    return {option: value for option, value in options.items() if value is not None}
 
 
 def tolerances(rtol: Any, atol: Any, size: int) -> Tolerances:
@@ -175,6 +216,8 @@ def like_y(out: Any, y0: Any) -> Any:
 
 def like_jacobian(jacobian: Any, size: int) -> Any:
     """∂f/∂y, a matrix."""
+    if hasattr(jacobian, "toarray"):  # a sparse one of SciPy
+        jacobian = jacobian.toarray()
     matrix = as_array(_stacked(jacobian))
     if matrix.shape != (size, size):
         raise ShapeError(f"{_NAME}: got jac of shape {matrix.shape}, expected ({size}, {size})")

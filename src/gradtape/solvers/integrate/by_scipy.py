@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gradtape import tree
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ConversionError
+from gradtape.errors import ConversionError, UnsupportedError
 
 Function = Callable[..., Any]
 
@@ -30,6 +30,44 @@ def by_scipy(solve: Callable[[Callable[[Any], Any]], Any], given: Any) -> Any | 
         return solve(_of_arrays)
     except _TensorMetError:
         return None
+
+
+def is_solver(method: Any) -> bool:
+    """Whether a method is a class of solvers, as SciPy takes it."""
+    if not isinstance(method, type):
+        return False
+    import scipy.integrate
+
+    return issubclass(method, scipy.integrate.OdeSolver)
+
+
+def with_tensors(method: Any, names: Sequence[str], only_scipy: Mapping[str, Any]) -> Any:
+    """The name of a method of `solve_ivp`, which may be given by its class.
+
+    Args:
+        method: A name, or a class of solvers.
+        names: Those of SciPy's methods.
+        only_scipy: Options that are given, and that only SciPy has.
+
+    Raises:
+        UnsupportedError: There is such an option, or the class is not one of SciPy's.
+    """
+    for option in only_scipy:
+        raise UnsupportedError(
+            f"solve_ivp: got {option}= where there are tensors, expected it to be left out: the "
+            "steps are gradtape's, and ∂f/∂y is computed by forward mode unless jac is given"
+        )
+    if not isinstance(method, type):
+        return method
+    import scipy.integrate
+
+    for name in names:
+        if getattr(scipy.integrate, name) is method:
+            return name
+    raise UnsupportedError(
+        f"solve_ivp: got method={method.__name__} where there are tensors, expected the name of a "
+        "method; the steps of other classes have no derivatives"
+    )
 
 
 def _of_arrays(function: Any) -> Any:

@@ -99,11 +99,15 @@ def quad(
     found = by_scipy(solved, (a, b, options))
     if found is not None:
         return found
-    for option, value in (("weight", weight), ("full_output", full_output or None)):
-        if value is not None:
+    instead = {
+        "weight": "write the weight into the function",
+        "full_output": "only the integral and its error are there",
+    }
+    for option, what in instead.items():
+        if value := options[option]:
             raise UnsupportedError(
                 f"{name}: got {option}={value!r} where there are tensors, expected it to be left "
-                "out; write a weight into the function"
+                f"out; {what}"
             )
     accuracy = Accuracy(float(epsabs), float(epsrel), int(limit), _points(points))
     problem = Problem(

@@ -16,12 +16,14 @@ from gradtape.graph.known_values import is_batched, is_traced
 from gradtape.graph.loop_state import checked_save
 from gradtape.graph.while_op import Save
 from gradtape.ops.checks import check_choice
-from gradtape.ops.creation import tensor
 from gradtape.ops.shape import transpose
 from gradtape.solvers.integrate.adjoint import Flow, OfOperands, Way
 from gradtape.solvers.integrate.arguments import (
+    as_tensor,
     ends,
     further_arguments,
+    given,
+    in_interval,
     initial_value,
     lengths,
     like_jacobian,
@@ -31,7 +33,7 @@ from gradtape.solvers.integrate.arguments import (
     times,
     tolerances,
 )
-from gradtape.solvers.integrate.by_scipy import by_scipy
+from gradtape.solvers.integrate.by_scipy import by_scipy, is_solver, with_tensors
 from gradtape.solvers.integrate.error_norm import still
 from gradtape.solvers.integrate.events import EventFunction
 from gradtape.solvers.integrate.explicit import ExplicitMethod
@@ -45,13 +47,14 @@ from gradtape.solvers.problem import Problem, Unknowns, with_captures
 
 _METHODS = ("RK23", "RK45", "DOP853", "Radau")
 _ONLY_SCIPY = ("BDF", "LSODA")
+_ALL = (*_METHODS, *_ONLY_SCIPY)
 
 
 def solve_ivp(
     fun: Callable[..., Any],
     t_span: Any,
     y0: Any,
-    method: str = "RK45",
+    method: Any = "RK45",
     t_eval: Any = None,
     dense_output: bool = False,
     events: Any = None,
@@ -63,6 +66,10 @@ def solve_ivp(
     first_step: float | None = None,
     max_step: float = np.inf,
     jac: Any = None,
+    jac_sparsity: Any = None,
+    lband: int | None = None,
+    uband: int | None = None,
+    min_step: float | None = None,
     gradient: str = "discrete",
     save: Save = "all",
 ) -> Any:
@@ -78,7 +85,7 @@ def solve_ivp(
         t_span: The times where to begin and to end, in any order.
         y0: y at the beginning, of shape (n,).
         method: "RK45", "RK23", "DOP853" (for small tolerances), or "Radau" (for stiff equations).
-            "BDF" and "LSODA" are there without tensors.
+            Without tensors also "BDF", "LSODA", or a class of solvers as SciPy takes it.
         t_eval: The times at which the solution is returned, in order; by default those of the
             steps. Compiled or batched functions need it, as they cannot know the number of steps.
         dense_output: Whether to return the solution as a function of time, too.
@@ -91,7 +98,12 @@ def solve_ivp(
         first_step: The length of the first step; by default it is estimated.
         max_step: The length of the longest step.
         jac: For "Radau": ∂f/∂y, as a matrix or a function `jac(t, y, *args)`; by default it is
-            computed by forward mode (without tensors: by SciPy's differences).
+            computed by forward mode (without tensors: by SciPy's differences). A sparse one of
+            SciPy is made dense where there are tensors.
+        jac_sparsity: Without tensors: where ∂f/∂y is not 0, for "Radau" and "BDF".
+        lband: Without tensors: the lower bandwidth of ∂f/∂y, for "LSODA",
+        uband: and the upper one.
+        min_step: Without tensors: the length of the shortest step, for "LSODA".
         gradient: "discrete" differentiates the steps as they were taken, with their lengths as
             constants: exact for the discretisation. "adjoint" solves further equations backwards
             (and forwards, for tangents): its memory does not grow with the number of steps, and
@@ -113,7 +125,7 @@ def solve_ivp(
         LinAlgError: In a derivative: the solution only touches the zero of an event.
         ShapeError: `fun` returns something of another shape than y.
         UnknownSizeError: There is no `t_eval` under `jit` or `vmap`.
-        UnsupportedError: With tensors: the method is one that only SciPy has.
+        UnsupportedError: With tensors: the method, or an option, is one that only SciPy has.
 
     >>> def end(rate):
     ...     decay = lambda t, y: -rate * y
@@ -125,14 +137,17 @@ def solve_ivp(
     """
     name = "solve_ivp"
     fun = as_function(fun, name)
-    check_choice(name, (*_METHODS, *_ONLY_SCIPY), method=method)
+    if not is_solver(method):
+        check_choice(name, _ALL, method=method)
     check_choice(name, ("discrete", "adjoint"), gradient=gradient)
     save = checked_save(name, save)
     options = lengths(first_step, max_step)
     (t0, t1), y0, watched = ends(t_span), initial_value(y0), listed(events)
     allowed = tolerances(rtol, atol, y0.shape[0])
+    y0 = in_interval(y0, t0, t1, t_eval, first_step)
     arguments = further_arguments(args)
-    options |= {
+    only_scipy = given(jac_sparsity=jac_sparsity, lband=lband, uband=uband, min_step=min_step)
+    options |= only_scipy | {
         "method": method, "t_eval": t_eval, "dense_output": dense_output, "vectorized": vectorized,
         "args": arguments or None, "rtol": rtol, "atol": atol,
     }  # fmt: skip
@@ -141,14 +156,14 @@ def solve_ivp(
         import scipy.integrate
 
         events = [of_arrays(event) for event in watched] or None
-        given = options if jac is None else options | {"jac": of_arrays(jac)}
-        return scipy.integrate.solve_ivp(of_arrays(fun), t_span, y0, events=events, **given)
+        others = options if jac is None else options | {"jac": of_arrays(jac)}
+        return scipy.integrate.solve_ivp(of_arrays(fun), t_span, y0, events=events, **others)
 
     found = by_scipy(solved, (t_span, y0, options, jac))
     if found is not None:
         return found
-    # The right-hand side may fill a buffer like y, which then has to take tensors.
-    y0 = y0 if isinstance(y0, Tensor) else tensor(y0)
+    method = with_tensors(method, _ALL, only_scipy)
+    y0 = as_tensor(y0)
     is_adjoint = gradient == "adjoint"
     _check_derivatives(method, is_adjoint, y0, bool(watched or dense_output or save != "all"))
     asked = Asked(t0, t1, y0, t_eval, dense_output, [], save)

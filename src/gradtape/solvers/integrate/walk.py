@@ -49,7 +49,7 @@ class Walk:
         status, end, values = END, None, list(values)
         if asked.t_eval is None:
             self._add(interval.at(state.t), state.y)
-        while number(interval.is_before(state.t, interval.end)):
+        while number(interval.is_before(state.t, interval.end)) and not self._is_complete():
             before = state.t
             state = self._integrator.attempt(state)
             if number(state.failed):
@@ -68,6 +68,13 @@ class Walk:
         if not self._states:
             self._keep(state, None)
         return self._made(state, status, end)
+
+    def _is_complete(self) -> bool:
+        """Whether all that is asked for is known before the end, as in compiled functions."""
+        asked = self._asked
+        if asked.t_eval is None or asked.events or asked.dense_output or not self._states:
+            return False
+        return self._reached == int(asked.t_eval.shape[0])
 
     def _end_by_event(self, state: State, before: Any, after: Any) -> Any:
         """Note the events in a step; the time of one that ends the solution, or None."""
