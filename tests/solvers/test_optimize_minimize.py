@@ -322,6 +322,26 @@ def test_failures_and_wrong_arguments() -> None:
         minimize(coupled, np.ones(3), (C,), constraints=[1.0])
 
 
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("BFGS", {"gtol": 1e-11}), ("CG", {"gtol": 1e-13}), ("SLSQP", {"ftol": 1e-16})],
+)
+def test_precision_loss_is_no_failure(method: str, options: Any) -> None:
+    def rosenbrock(x: Any, a: Any) -> Any:
+        return 100 * np.sum((x[1:] - x[:-1] ** 2) ** 2) + np.sum((a - x) ** 2)
+
+    def solution(a: Any, **how: Any) -> Any:
+        return minimize(rosenbrock, np.zeros(3), (a,), **how).x
+
+    a = np.array([1.1, 0.9, 0.8])
+    expected = gt.jacobian(lambda a: solution(a, method="trust-exact"))(a)
+    found = gt.jacobian(lambda a: solution(a, method=method, options=options))(a)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    # SciPy's word for it stays in the result.
+    stopped = minimize(rosenbrock, np.zeros(3), (a,), options={"gtol": 1e-16})
+    assert not stopped.success
+
+
 def test_functions_without_derivatives_say_so() -> None:
     import math
 

@@ -24,8 +24,6 @@ from gradtape.solvers.problem import Problem, Unknowns
 
 # Methods that use derivatives of constraints, by their names in lower case.
 _USE_DERIVATIVES = ("slsqp", "trust-constr")
-# How near to its bound an active constraint is, relative to the bound.
-_NEAR = 1e-5
 
 
 class Constraints:
@@ -46,7 +44,7 @@ class Constraints:
             self._ends.append((lower, upper))
 
     @lazy
-    def _bounds(self) -> tuple[Any, Any]:
+    def limits(self) -> tuple[Any, Any]:
         """Lower and upper bounds of all constrained numbers."""
         found: tuple[list[Any], list[Any]] = ([np.empty(0)], [np.empty(0)])
         for problem, ends in zip(self.problems, self._ends, strict=True):
@@ -56,7 +54,7 @@ class Constraints:
 
     def __len__(self) -> int:
         """How many numbers are constrained."""
-        return len(self._bounds[0])
+        return len(self.limits[0])
 
     def operands(self) -> Groups:
         """What they depend on besides x."""
@@ -87,47 +85,11 @@ class Constraints:
 
     # ---- at a solution ---------------------------------------------------------------------
 
-    def multipliers(
-        self, x: Any, operands: Sequence[Any], gradient: Any, free: Any
-    ) -> tuple[Any, Any, Any]:
-        """The multipliers λ at a minimum, and which constraints are active.
-
-        Args:
-            x: The minimum.
-            operands: What they depend on.
-            gradient: That of the function.
-            free: Which variables are not at a bound of their own.
-
-        Returns:
-            λ; −1 for a constraint at its lower bound, 1 at its upper one, 0 for others; and the
-            gradient of the Lagrangian.
-        """
-        value = np.asarray(self.value(x, operands))
-        slopes = np.asarray(jacobian(lambda x: self.value(x, operands))(x))
-        lower, upper = self._bounds
-        side = np.where(_near(value, lower), -1, np.where(_near(value, upper), 1, 0))
-        equal = lower == upper
-        while True:
-            found, chosen = np.zeros(len(value)), side != 0
-            if chosen.any():
-                rows = slopes[chosen][:, free]
-                found[chosen] = np.linalg.lstsq(rows.T, gradient[free], rcond=None)[0]
-            # A constraint that pushes the other way does not hold the minimum back.
-            wrong = chosen & ~equal & (found * -side <= 0)
-            if not wrong.any():
-                return found, side.astype(np.int64), gradient - found @ slopes
-            side = np.where(wrong, 0, side)
-
     def equations(self, value: Any, multipliers: Any, side: Any) -> Any:
         """Active constraints are at their bounds, and multipliers of others are 0."""
-        lower, upper = (np.where(np.isfinite(b), b, 0.0) for b in self._bounds)
+        lower, upper = (np.where(np.isfinite(b), b, 0.0) for b in self.limits)
         bound = where(side < 0, lower, upper)
         return where(side == 0, multipliers, value - bound)
-
-
-def _near(value: Any, bound: Any) -> Any:
-    size = np.where(np.isfinite(bound), np.maximum(np.abs(bound), 1.0), 1.0)
-    return np.abs(value - bound) <= _NEAR * size
 
 
 def _parts(name: str, constraint: Any) -> tuple[Callable[..., Any], tuple[Any, ...], Any, Any]:

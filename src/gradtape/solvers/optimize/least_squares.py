@@ -27,9 +27,10 @@ from gradtape.ops.linalg.lstsq import pinv
 from gradtape.ops.linalg.triangular import solve_triangular
 from gradtape.ops.matmul import matmul
 from gradtape.ops.shape import reshape
-from gradtape.solvers.optimize.bounds import of_sides, sides, with_bounds
+from gradtape.solvers.optimize.bounds import of_sides, with_bounds
 from gradtape.solvers.optimize.evaluator import Make, evaluated
 from gradtape.solvers.optimize.loss import Loss
+from gradtape.solvers.optimize.optimality import Conditions
 from gradtape.solvers.optimize.solution import (
     FLOAT,
     INTEGER,
@@ -74,16 +75,16 @@ class _Fit:
         """The minimum as a tensor, whether it is one, and what SciPy returned, if that is known.
 
         Args:
-            run: `run(*inputs)` gives x, what SciPy returned, and what went wrong or None.
+            run: `run(*inputs)` gives x, what SciPy returned, and its message if it failed.
         """
 
         def found(*inputs: Any) -> Found:
-            x, result, failure = run(*inputs)
-            _, bounds, *rest = self.groups().split(inputs)
-            side = np.zeros(x.shape, INTEGER)
-            if bounds:
-                side = sides(x, bounds, np.asarray(grad(lambda x: self.cost(x, *rest))(x)))
-            return Found([x], [side], result, failure)
+            x, result, message = run(*inputs)
+            (x0,), bounds, *rest = self.groups().split(inputs)
+            conditions = Conditions(lambda x: self.cost(x, *rest), bounds)
+            optimum = conditions.optimum(x, x0, succeeded=message is None)
+            failure = failure_of(message is None, message, optimum.failure)
+            return Found([x], [optimum.side, optimum.x - x], result, failure, message is None)
 
         aval, constant = Aval((self.count,), FLOAT), Aval((self.count,), INTEGER)
         solution = Solution(
@@ -91,7 +92,7 @@ class _Fit:
             found,
             self._equations,
             [aval],
-            [constant],
+            [constant, aval],
             what="a Hessian of the cost",
             symmetric=not self.bounds,
         )
@@ -109,8 +110,9 @@ class _Fit:
 
     def _equations(self, x: Sequence[Any], constants: Sequence[Any], inputs: Sequence[Any]) -> Any:
         _, bounds, *rest = self.groups().split(inputs)
-        slope = grad(lambda x: self.cost(x, *rest))(x[0])
-        return with_bounds(slope, x[0], constants[0], bounds)
+        at = x[0] + constants[1]
+        slope = grad(lambda x: self.cost(x, *rest))(at)
+        return with_bounds(slope, at, constants[0], bounds)
 
 
 def _vector(name: str, what: str, x: Any) -> Any:
@@ -151,8 +153,7 @@ def least_squares(
 
     SciPy takes the steps; the Jacobian comes from gradtape, unless it is given, `jac` is "3-point"
     or "cs", or there is a `jac_sparsity`. If `args`, `kwargs`, bounds, or tensors that `fun` uses
-    from outside are being differentiated, so is the minimum, by the exact Hessian of the cost. x is
-    as accurate as SciPy makes it, so choose the tolerances accordingly.
+    from outside are being differentiated, so is the minimum, by the exact Hessian of the cost.
 
     Args:
         fun: The residuals, `fun(x, *args, **kwargs)`, a vector.
@@ -262,7 +263,7 @@ class _LeastSquares(_Fit):
 
     def _run(self, *inputs: Any) -> tuple[Any, Any, str | None]:
         result = self.scipy(*inputs)
-        return result.x, result, failure_of(result.success, result.message, result.grad)
+        return result.x, result, None if result.success else result.message
 
     def result(self) -> Any:
         """What SciPy returns, with tensors in it if tensors went in."""

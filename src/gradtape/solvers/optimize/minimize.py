@@ -18,9 +18,10 @@ from gradtape.ops.arguments import as_array
 from gradtape.ops.checks import check_axes
 from gradtape.ops.matmul import dot
 from gradtape.ops.shape import reshape
-from gradtape.solvers.optimize.bounds import at_bounds, of_pairs, sides, with_bounds
+from gradtape.solvers.optimize.bounds import of_pairs, with_bounds
 from gradtape.solvers.optimize.constraints import Constraints
 from gradtape.solvers.optimize.evaluator import Make, evaluated
+from gradtape.solvers.optimize.optimality import Conditions
 from gradtape.solvers.optimize.solution import (
     FLOAT,
     INTEGER,
@@ -58,7 +59,7 @@ def minimize(
     SciPy takes the steps. Methods that use gradients and Hessians, or products with them, get them
     from gradtape if `jac`, `hess` and `hessp` are not given. If `args`, bounds, `args` of
     constraints, or tensors that `fun` uses from outside are being differentiated, so is the
-    minimum: x is as accurate as SciPy makes it, so choose `tol` accordingly.
+    minimum.
 
     Args:
         fun: The function, `fun(x, *args)`, which returns one number.
@@ -157,7 +158,7 @@ class _Minimization:
             self._found,
             self._equations,
             [Aval((count,), FLOAT), Aval((more,), FLOAT)] if more else [Aval((count,), FLOAT)],
-            [Aval((count,), INTEGER), Aval((more,), INTEGER)],
+            [Aval((count,), INTEGER), Aval((more,), INTEGER), Aval((count,), FLOAT)],
             what="a Hessian" if not more else "a Hessian with active constraints",
             symmetric=not (self._bounds or more),
         )
@@ -229,28 +230,27 @@ class _Minimization:
 
     def _found(self, *inputs: Any) -> Found:
         result = self._minimized(inputs)
+        (x0,), bounds, operands, more = self._groups().split(inputs)
+
+        def value(x: Any) -> Any:
+            return reshape(self._problem(x, operands), ())
+
+        def constrained(x: Any) -> Any:
+            return self._constraints.value(x, more)
+
+        limited = (constrained, self._constraints.limits) if len(self._constraints) else ()
+        conditions = Conditions(value, bounds, *limited)
         x = np.asarray(result.x, FLOAT)
-        _, bounds, operands, more = self._groups().split(inputs)
-        if result.success and not bounds and not len(self._constraints):
-            return Found([x], [np.zeros(x.shape, INTEGER), np.zeros(0, INTEGER)], result, None)
-        slope = np.asarray(grad(lambda x: reshape(self._problem(x, operands), ()))(x))
-        if not len(self._constraints):
-            side = sides(x, bounds, slope)
-            failure = failure_of(result.success, result.message, slope[side == 0])
-            return Found([x], [side, np.zeros(0, INTEGER)], result, failure)
-        # Which variables are free depends on the multipliers, and these on which are free.
-        side = at_bounds(x, bounds)
-        for _ in range(len(x) + 1):
-            found = self._constraints.multipliers(x, more, slope, side == 0)
-            before, side = side, sides(x, bounds, found[2])
-            if (side == before).all():
-                break
-        failure = failure_of(result.success, result.message, found[2][side == 0])
-        return Found([x, found[0]], [side, found[1]], result, failure)
+        found = conditions.optimum(x, x0, succeeded=result.success)
+        failure = failure_of(result.success, result.message, found.failure)
+        constants = [found.side, found.active, found.x - x]
+        results = [x, found.multipliers] if len(self._constraints) else [x]
+        return Found(results, constants, result, failure, bool(result.success))
 
     def _equations(self, x: Sequence[Any], constants: Sequence[Any], inputs: Sequence[Any]) -> Any:
         _, bounds, operands, more = self._groups().split(inputs)
-        side, active, _ = constants
+        side, active, left = constants[:3]
+        at = x[0] + left
 
         def lagrangian(v: Any) -> Any:
             value = reshape(self._problem(v, operands), ())
@@ -258,8 +258,8 @@ class _Minimization:
                 return value
             return value - dot(x[1], self._constraints.value(v, more))
 
-        equations = [with_bounds(grad(lagrangian)(x[0]), x[0], side, bounds)]
+        equations = [with_bounds(grad(lagrangian)(at), at, side, bounds)]
         if len(x) > 1:
-            value = self._constraints.value(x[0], more)
+            value = self._constraints.value(at, more)
             equations.append(self._constraints.equations(value, x[1], active))
         return equations

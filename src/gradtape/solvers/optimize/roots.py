@@ -107,7 +107,7 @@ def root(
             return scipy.optimize.root(function, x0, (), method, slope, tol, callback, options)
 
         result = evaluated(name, solve)
-        failure = failure_of(result.success, result.message, result.fun)
+        failure = failure_of(result.success, result.message, _residual(result.success, result.fun))
         return Found([result.x], [], result, failure)
 
     def residual(x: Any, _constants: Any, inputs: Any) -> Any:
@@ -127,6 +127,11 @@ def root(
         return result
 
     return with_captures([problem], solution)
+
+
+def _residual(succeeded: Any, residual: Any) -> str | None:
+    """The residual of what is no solution, in words."""
+    return None if succeeded else f"the residual is {float(np.linalg.norm(np.ravel(residual))):.3g}"
 
 
 def _first(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -288,7 +293,7 @@ def _scalar_root(
 
         report = evaluated(name, lambda make: call(value, make, begin, problem.arguments(operands)))
         left = 0.0 if report.converged else value(report.root)
-        failure = failure_of(report.converged, report.flag, left)
+        failure = failure_of(report.converged, report.flag, _residual(report.converged, left))
         return Found([report.root], [], report, failure)
 
     def residual(x: Any, _constants: Any, inputs: Any) -> Any:

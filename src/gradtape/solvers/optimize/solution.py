@@ -26,15 +26,17 @@ class Found:
 
     Attributes:
         x: What was solved for, as arrays.
-        constants: Integers that the equations depend on, such as which bounds are active.
+        constants: What else the equations depend on, such as which bounds are active.
         result: What SciPy returned.
-        failure: What it says went wrong; None if nothing did.
+        failure: Why there is no derivative; None if there is one.
+        success: Whether SciPy says that it is a solution; by default, whether there is no failure.
     """
 
     x: Sequence[Any]
     constants: Sequence[Any]
     result: Any
     failure: str | None
+    success: bool | None = None
 
 
 class Solution:
@@ -70,7 +72,8 @@ class Solution:
         self._notes: list[Found] | None = []
         self._failures: list[str] = []
         linear = linear_solver(name, what, "auto", iterative="cg" if symmetric else "gmres")
-        constants = [*constants, Aval((), INTEGER)]
+        # Whether there is a derivative, and whether SciPy says that it is a solution.
+        constants = [*constants, Aval((), INTEGER), Aval((), INTEGER)]
         self._function = ImplicitFunction(
             name, residual, avals, constants, linear, self._usable, symmetric=symmetric
         )
@@ -80,19 +83,21 @@ class Solution:
         if self._notes is not None:
             self._notes.append(found)
             self._failures += [found.failure] if found.failure else []
-        success = np.array(found.failure is None, INTEGER)
+        usable = found.failure is None
+        success = usable if found.success is None else found.success
         x = [np.asarray(leaf, FLOAT) for leaf in found.x]
-        return *x, *found.constants, success
+        flags = (np.array(flag, INTEGER) for flag in (usable, success))
+        return *x, *found.constants, *flags
 
     def _usable(self, constants: Sequence[Any], v: Any) -> Any:
         """A vector of a derivative, which there is only of a solution."""
-        said = self._failures[0] if self._failures else "success is False"
+        said = self._failures[0] if self._failures else "x does not solve the equations"
         failure = Failure(
             ConvergenceError,
             f"{self._name}: got no solution from SciPy ({said}), expected one to differentiate; "
             "begin elsewhere, allow more steps, or detach() the arguments",
         )
-        return require([v], 1 - astype(constants[-1], v.dtype), 0.5, failure)[0]
+        return require([v], 1 - astype(constants[-2], v.dtype), 0.5, failure)[0]
 
     def __call__(self, inputs: Sequence[Any], guesses: int) -> tuple[list[Any], list[Any]]:
         """The solution, and the constants; the last of them is 1 for success."""
@@ -113,12 +118,11 @@ def as_tuple(args: Any) -> tuple[Any, ...]:
     return args if isinstance(args, tuple) else (args,)
 
 
-def failure_of(succeeded: Any, message: Any, residual: Any) -> str | None:
-    """What SciPy says went wrong, with the norm of what should be 0; None if nothing did."""
-    if succeeded:
-        return None
-    said = " ".join(str(message).split()).rstrip(".")
-    return f"{said}; the residual is {float(np.linalg.norm(np.ravel(residual))):.3g}"
+def failure_of(succeeded: Any, message: Any, wrong: str | None) -> str | None:
+    """Why there is no derivative: what is wrong with x, and what SciPy says; None if x is right."""
+    if succeeded or wrong is None:
+        return wrong
+    return f"{' '.join(str(message).split()).rstrip('.')}; {wrong}"
 
 
 class Groups:
