@@ -25,6 +25,7 @@ from gradtape.solvers.optimize.solution import (
     failure_of,
     is_plain,
 )
+from gradtape.solvers.optimize.zero import wrong_root
 from gradtape.solvers.problem import Problem, Unknowns, with_captures
 
 # SciPy's default: four times the distance from 1 to the next number.
@@ -92,7 +93,7 @@ def root(
     unknowns = Unknowns(name, x0)
     problem = Problem(name, _first(fun) if returns_jac else fun, unknowns, as_tuple(args))
 
-    def run(x0: Any, *operands: Any) -> Found:
+    def scipys(x0: Any, *operands: Any) -> Any:
         def value(x: Any) -> Any:
             return problem(x, operands)
 
@@ -106,32 +107,41 @@ def root(
                 slope = (lambda x: jac(x, *known)) if callable(jac) else jac
             return scipy.optimize.root(function, x0, (), method, slope, tol, callback, options)
 
-        result = evaluated(name, solve)
-        failure = failure_of(result.success, result.message, _residual(result.success, result.fun))
-        return Found([result.x], [], result, failure)
+        return evaluated(name, solve)
+
+    return with_captures([problem], lambda: _vector_root(problem, unknowns, scipys))
+
+
+def _vector_root(problem: Problem, unknowns: Unknowns, scipys: Callable[..., Any]) -> Any:
+    """SciPy's result, with tensors in it if tensors went in.
+
+    Args:
+        problem: The function.
+        unknowns: Where to begin.
+        scipys: `scipys(x0, *operands)` returns SciPy's result for plain arrays.
+    """
+    import scipy.optimize
+
+    def run(x0: Any, *operands: Any) -> Found:
+        result = scipys(x0, *operands)
+        wrong = wrong_root(lambda x: problem(x, operands), result.x, [x0])
+        failure = failure_of(result.success, result.message, wrong)
+        return Found([result.x], [], result, failure, bool(result.success))
 
     def residual(x: Any, _constants: Any, inputs: Any) -> Any:
         return problem(x[0], inputs[1:])
 
-    def solution() -> Any:
-        inputs = [*unknowns.leaves, *problem.operands]
-        if is_plain(inputs):
-            return run(*inputs).result
-        aval = Aval(unknowns.leaves[0].shape, FLOAT)
-        solved = Solution(name, run, residual, [aval], what="a Jacobian")
-        (x,), constants = solved(inputs, 1)
-        result = scipy.optimize.OptimizeResult(success=constants[-1] != 0)
-        if solved.found is not None:
-            result = solved.found.result
-        result.update(x=x, fun=problem(x, problem.operands))
-        return result
-
-    return with_captures([problem], solution)
-
-
-def _residual(succeeded: Any, residual: Any) -> str | None:
-    """The residual of what is no solution, in words."""
-    return None if succeeded else f"the residual is {float(np.linalg.norm(np.ravel(residual))):.3g}"
+    inputs = [*unknowns.leaves, *problem.operands]
+    if is_plain(inputs):
+        return scipys(*inputs)
+    aval = Aval(unknowns.leaves[0].shape, FLOAT)
+    solved = Solution(problem.name, run, residual, [aval], what="a Jacobian")
+    (x,), constants = solved(inputs, 1)
+    result = scipy.optimize.OptimizeResult(success=constants[-1] != 0)
+    if solved.found is not None:
+        result = solved.found.result
+    result.update(x=x, fun=problem(x, problem.operands))
+    return result
 
 
 def _first(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -187,7 +197,7 @@ def brentq(
             1
         ]
 
-    report = _scalar_root("brentq", f, as_tuple(args), [a, b], call)
+    report = _scalar_root("brentq", f, as_tuple(args), [a, b], call, bracket=True)
     return (report.root, report) if full_output else report.root
 
 
@@ -262,11 +272,20 @@ def root_scalar(
     points |= {key: point for key, point in (("x0", x0), ("x1", x1)) if point is not None}
     names = list(points)
     base = _first(f) if any(gives) else f
-    return _scalar_root("root_scalar", base, as_tuple(args), list(points.values()), call)
+    within = bracket is not None
+    return _scalar_root(
+        "root_scalar", base, as_tuple(args), list(points.values()), call, bracket=within
+    )
 
 
 def _scalar_root(
-    name: str, f: Callable[..., Any], args: tuple[Any, ...], points: list[Any], call: Any
+    name: str,
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    points: list[Any],
+    call: Any,
+    *,
+    bracket: bool,
 ) -> Any:
     """SciPy's report on a root of a function of one number.
 
@@ -276,6 +295,7 @@ def _scalar_root(
         args: Its further arguments.
         points: Where the root is searched for.
         call: `call(value, make, points, args)` calls SciPy.
+        bracket: Whether the root is between the points.
     """
     import scipy.optimize
 
@@ -285,16 +305,20 @@ def _scalar_root(
     unknowns = Unknowns(name, guesses[0])
     problem = Problem(name, as_function(f, name), unknowns, args)
 
-    def run(*inputs: Any) -> Found:
+    def scipys(*inputs: Any) -> Any:
         begin, operands = inputs[: len(guesses)], inputs[len(guesses) :]
 
         def value(x: Any) -> Any:
             return problem(x, operands)
 
-        report = evaluated(name, lambda make: call(value, make, begin, problem.arguments(operands)))
-        left = 0.0 if report.converged else value(report.root)
-        failure = failure_of(report.converged, report.flag, _residual(report.converged, left))
-        return Found([report.root], [], report, failure)
+        return evaluated(name, lambda make: call(value, make, begin, problem.arguments(operands)))
+
+    def run(*inputs: Any) -> Found:
+        report = scipys(*inputs)
+        begin, operands = inputs[: len(guesses)], inputs[len(guesses) :]
+        wrong = wrong_root(lambda x: problem(x, operands), report.root, begin, bracket=bracket)
+        failure = failure_of(report.converged, report.flag, wrong)
+        return Found([report.root], [], report, failure, bool(report.converged))
 
     def residual(x: Any, _constants: Any, inputs: Any) -> Any:
         return problem(x[0], inputs[len(guesses) :])
@@ -302,7 +326,7 @@ def _scalar_root(
     def solution() -> Any:
         inputs = [*Unknowns(name, guesses).leaves, *problem.operands]
         if is_plain(inputs):
-            return run(*inputs).result
+            return scipys(*inputs)
         solved = Solution(name, run, residual, [Aval((), FLOAT)], what="a derivative")
         (x,), constants = solved(inputs, len(guesses))
         report = scipy.optimize.OptimizeResult(converged=constants[-1] != 0)
@@ -355,11 +379,17 @@ def fixed_point(
     unknowns = Unknowns(name, as_array(x0))
     problem = Problem(name, as_function(func, name), unknowns, as_tuple(args))
 
-    def run(x0: Any, *operands: Any) -> Found:
-        x = scipy.optimize.fixed_point(
+    def scipys(x0: Any, *operands: Any) -> Any:
+        return scipy.optimize.fixed_point(
             lambda x: problem(x, operands), x0, (), xtol, maxiter, method
         )
-        return Found([x], [], x, None)
+
+    def run(x0: Any, *operands: Any) -> Found:
+        def step(x: Any) -> Any:
+            return problem(x, operands) - x
+
+        x = scipys(x0, *operands)
+        return Found([x], [], x, wrong_root(step, x, [x0], terms=x))
 
     def residual(x: Any, _constants: Any, inputs: Any) -> Any:
         return x[0] - problem(x[0], inputs[1:])
@@ -367,7 +397,7 @@ def fixed_point(
     def solution() -> Any:
         inputs = [*unknowns.leaves, *problem.operands]
         if is_plain(inputs):
-            return run(*inputs).result
+            return scipys(*inputs)
         aval = Aval(unknowns.leaves[0].shape, FLOAT)
         return Solution(name, run, residual, [aval], what="a matrix I − ∂func/∂x")(inputs, 1)[0][0]
 
