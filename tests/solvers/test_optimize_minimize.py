@@ -277,6 +277,48 @@ def test_constraints_that_use_recorded_tensors() -> None:
     np.testing.assert_allclose(gt.jacobian(solution)(1.0), np.full(3, 1 / 3), **TIGHT)
 
 
+@pytest.mark.parametrize("method", ["SLSQP", "trust-constr", "COBYQA"])
+@pytest.mark.parametrize("way", [gt.jacobian, lambda f: gt.jit(gt.jacobian(f))])
+def test_scipys_classes_with_recorded_tensors(method: str, way: Any) -> None:
+    def by_function(total: Any) -> Any:
+        plane = scipy.optimize.NonlinearConstraint(lambda x: np.sum(x) - total, 0.0, 0.0)
+        return minimize(distance, np.zeros(3), (C,), method, constraints=plane, tol=1e-10).x
+
+    def by_bounds(total: Any) -> Any:
+        plane = scipy.optimize.NonlinearConstraint(np.sum, total, total)
+        return minimize(distance, np.zeros(3), (C,), method, constraints=[plane], tol=1e-10).x
+
+    def by_linear_bounds(total: Any) -> Any:
+        plane = scipy.optimize.LinearConstraint(np.ones((1, 3)), -np.inf, total)
+        return minimize(distance, np.zeros(3), (C,), method, constraints=plane, tol=1e-10).x
+
+    def by_matrix(total: Any) -> Any:
+        plane = scipy.optimize.LinearConstraint(np.ones((1, 3)) / total, 1.0, 1.0)
+        return minimize(distance, np.zeros(3), (C,), method, constraints=plane, tol=1e-10).x
+
+    for solution in (by_function, by_bounds, by_linear_bounds, by_matrix):
+        np.testing.assert_allclose(way(solution)(1.0), np.full(3, 1 / 3), rtol=1e-6)
+
+
+def test_constraints_get_exact_derivatives() -> None:
+    calls = []
+
+    def norm(x: Any) -> Any:
+        calls.append(x)
+        return x @ x
+
+    def solved(method: str, **options: Any) -> Any:
+        calls.clear()
+        circle = scipy.optimize.NonlinearConstraint(norm, 1.0, 1.0, **options)
+        return minimize(distance, np.ones(3), (C,), method, constraints=circle, tol=1e-10).x
+
+    for method in ("SLSQP", "trust-constr"):
+        np.testing.assert_allclose(solved(method), C / np.linalg.norm(C), atol=1e-6)
+        assert any(isinstance(x, gt.Tensor) for x in calls)
+        np.testing.assert_allclose(solved(method, jac="3-point"), C / np.linalg.norm(C), atol=1e-5)
+        assert not any(isinstance(x, gt.Tensor) for x in calls)
+
+
 @pytest.mark.filterwarnings("ignore:delta_grad", "ignore:Singular Jacobian matrix")
 def test_constraints_that_depend_on_each_other() -> None:
     def solution(c: Any) -> Any:

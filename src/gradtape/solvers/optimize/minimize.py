@@ -57,9 +57,9 @@ def minimize(
     """Minimize a function of several variables, as `scipy.optimize.minimize` does.
 
     SciPy takes the steps. Methods that use gradients and Hessians, or products with them, get them
-    from gradtape if `jac`, `hess` and `hessp` are not given. If `args`, bounds, `args` of
-    constraints, or tensors that `fun` uses from outside are being differentiated, so is the
-    minimum.
+    from gradtape if `jac`, `hess` and `hessp` are not given. If `args`, bounds, `args` and
+    bounds of constraints, or tensors that functions use from outside are being differentiated, so
+    is the minimum.
 
     Args:
         fun: The function, `fun(x, *args)`, which returns one number.
@@ -238,7 +238,8 @@ class _Minimization:
         def constrained(x: Any) -> Any:
             return self._constraints.value(x, more)
 
-        limited = (constrained, self._constraints.limits) if len(self._constraints) else ()
+        limits = self._constraints.limits
+        limited = (constrained, limits(more)) if len(self._constraints) else ()
         conditions = Conditions(value, bounds, *limited)
         x = np.asarray(result.x, FLOAT)
         found = conditions.optimum(x, x0, succeeded=result.success)
@@ -260,6 +261,5 @@ class _Minimization:
 
         equations = [with_bounds(grad(lagrangian)(at), at, side, bounds)]
         if len(x) > 1:
-            value = self._constraints.value(at, more)
-            equations.append(self._constraints.equations(value, x[1], active))
+            equations.append(self._constraints.equations(at, x[1], active, more))
         return equations
