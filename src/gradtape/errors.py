@@ -39,10 +39,10 @@ class LinAlgError(GradtapeError, np.linalg.LinAlgError):
     """A matrix the algorithm cannot handle: `gt.solve` with a singular matrix."""
 
 
-class ConvergenceError(GradtapeError, ArithmeticError):
+class ConvergenceError(GradtapeError, ArithmeticError, RuntimeError):
     """A solver that did not find a solution: `gt.implicit.root` of a function that has no root.
 
-    Begin elsewhere, allow more steps, or raise the tolerance.
+    Begin elsewhere, allow more steps, or raise the tolerance. SciPy raises RuntimeError for that.
     """
 
 

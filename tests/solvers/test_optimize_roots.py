@@ -246,6 +246,33 @@ def test_root_scalar(how: dict[str, Any]) -> None:
     np.testing.assert_allclose(gt.vmap(solution)(np.array([1.0, 4.0])), [1.0, 2.0], rtol=1e-8)
 
 
+def test_runtime_errors_of_scipy() -> None:
+    def bracketed(a: Any) -> Any:
+        return optimize.brentq(square, 0.0, 4.0, (a,), maxiter=2)
+
+    def repeated(a: Any) -> Any:
+        how = {"maxiter": 3, "method": "iteration"}
+        return optimize.fixed_point(lambda x, a: 2 * x + a, 1.0, (a,), **how)
+
+    def fitted(a: Any) -> Any:
+        model = lambda t, p: np.exp(p * t)  # noqa: E731
+        return optimize.curve_fit(model, [0.0, 1.0], a * np.ones(2), [9.0], maxfev=2)[0][0]
+
+    for call in (bracketed, repeated, fitted):
+        # SciPy's own, where there is nothing to differentiate.
+        with pytest.raises(RuntimeError) as caught:
+            call(2.0)
+        assert not isinstance(caught.value, ConvergenceError)
+        with pytest.raises(ConvergenceError, match=r"got no solution from SciPy \(.*\), expected"):
+            gt.grad(call)(2.0)
+
+    def broken(_x: Any, _a: Any) -> Any:
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match=r"^mine$"):
+        gt.grad(lambda a: optimize.brentq(broken, 0.0, 4.0, (a,)))(2.0)
+
+
 def test_root_scalar_of_a_function_that_returns_its_slope() -> None:
     def solution(a: Any) -> Any:
         return optimize.root_scalar(lambda x, a: (x * x - a, 2 * x), (a,), x0=1.0, fprime=True).root

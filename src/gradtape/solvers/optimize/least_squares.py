@@ -334,6 +334,8 @@ def curve_fit(
         The parameters and their covariance, as SciPy does: tensors if tensors went in.
 
     Raises:
+        ConvergenceError: Tensors went in, and SciPy found no minimum; else it is SciPy's
+            RuntimeError.
         LinAlgError: In a derivative: the data do not determine the parameters.
         UnsupportedError: Something is differentiated, and `nan_policy` is "omit"; or
             `full_output` under `vmap` or `jit`.

@@ -183,7 +183,8 @@ def brentq(
         The root: a float, or a tensor if tensors went in; with `full_output` also the report.
 
     Raises:
-        ConvergenceError: A derivative is asked for, and SciPy did not converge.
+        ConvergenceError: A derivative is asked for, and SciPy did not find a root; or tensors
+            went in, and with `disp` SciPy would raise its RuntimeError.
         LinAlgError: In a derivative: the function has slope 0 at the root.
 
     >>> gt.grad(lambda a: gt.scipy.optimize.brentq(lambda x, a: x**2 - a, 0.0, 4.0, (a,)))(4.0)
@@ -366,6 +367,8 @@ def fixed_point(
         The fixed point: an array, or a tensor if tensors went in.
 
     Raises:
+        ConvergenceError: Tensors went in, and SciPy found no fixed point; else it is SciPy's
+            RuntimeError.
         LinAlgError: In a derivative: the fixed point is not isolated.
 
     >>> def root(a):

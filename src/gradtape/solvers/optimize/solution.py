@@ -18,6 +18,10 @@ from gradtape.solvers.linear import linear_solver
 from gradtape.solvers.require import Failure, require
 
 FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
+_NO_SOLUTION = (
+    "{}: got no solution from SciPy ({}), expected one to differentiate; begin elsewhere, allow "
+    "more steps, or detach() the arguments"
+)
 
 
 @dataclasses.dataclass
@@ -79,7 +83,13 @@ class Solution:
         )
 
     def _solve(self, *inputs: Any) -> tuple[Any, ...]:
-        found = self._run(*(np.asarray(x) for x in inputs))
+        try:
+            found = self._run(*(np.asarray(x) for x in inputs))
+        except RuntimeError as error:
+            if not _is_scipys(error):
+                raise
+            said = " ".join(str(error).split()).rstrip(".")
+            raise ConvergenceError(_NO_SOLUTION.format(self._name, said)) from error
         if self._notes is not None:
             self._notes.append(found)
             self._failures += [found.failure] if found.failure else []
@@ -92,11 +102,7 @@ class Solution:
     def _usable(self, constants: Sequence[Any], v: Any) -> Any:
         """A vector of a derivative, which there is only of a solution."""
         said = self._failures[0] if self._failures else "x does not solve the equations"
-        failure = Failure(
-            ConvergenceError,
-            f"{self._name}: got no solution from SciPy ({said}), expected one to differentiate; "
-            "begin elsewhere, allow more steps, or detach() the arguments",
-        )
+        failure = Failure(ConvergenceError, _NO_SOLUTION.format(self._name, said))
         return require([v], 1 - astype(constants[-2], v.dtype), 0.5, failure)[0]
 
     def __call__(self, inputs: Sequence[Any], guesses: int) -> tuple[list[Any], list[Any]]:
@@ -106,6 +112,14 @@ class Solution:
             self.found = self._notes[0]
         self._notes = None
         return values[: self._count], values[self._count :]
+
+
+def _is_scipys(error: BaseException) -> bool:
+    """Whether SciPy raised an error, and not a function that it called."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("scipy.")
 
 
 def is_plain(inputs: Sequence[Any]) -> bool:
