@@ -246,6 +246,30 @@ def test_root_scalar(how: dict[str, Any]) -> None:
     np.testing.assert_allclose(gt.vmap(solution)(np.array([1.0, 4.0])), [1.0, 2.0], rtol=1e-8)
 
 
+def complex_square(x: Any, a: Any) -> Any:
+    return x * x + a
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"method": "newton"},
+        {"method": "newton", "fprime": lambda x, a: 2 * x},
+        {"method": "halley"},
+        {"method": "secant", "x1": 0.2 + 1j},
+    ],
+)
+def test_complex_roots(how: dict[str, Any]) -> None:
+    ours = optimize.root_scalar(complex_square, (1.0,), x0=0.1 + 1j, **how)
+    assert type(ours.root) in (complex, np.complex128)
+    assert ours.root == pytest.approx(1j)
+
+    def imaginary(a: Any) -> Any:
+        return optimize.root_scalar(complex_square, (a,), x0=0.1 + 1j, **how).root.imag
+
+    assert gt.grad(imaginary)(4.0) == pytest.approx(0.25)
+
+
 def test_runtime_errors_of_scipy() -> None:
     def bracketed(a: Any) -> Any:
         return optimize.brentq(square, 0.0, 4.0, (a,), maxiter=2)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.autodiff.arguments import as_function
+from gradtape.autodiff.forward import ones_like
 from gradtape.autodiff.jacobians import jacobian
 from gradtape.autodiff.reverse import grad
+from gradtape.autodiff.transforms import jvp
 from gradtape.core.aval import Aval
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
@@ -256,14 +258,14 @@ def root_scalar(
     def call(value: Callable[[Any], Any], make: Make, points: Any, known: Any) -> Any:
         import scipy.optimize
 
-        start = dict(zip(names, map(float, points), strict=True))
+        start = {key: point.item() for key, point in zip(names, points, strict=True)}
         ends = (start.pop("a"), start.pop("b")) if bracket is not None else None
         function = (lambda x: f(x, *known)) if any(gives) else value
         slopes = [(lambda x, d=d: d(x, *known)) if callable(d) else d for d in (fprime, fprime2)]
         if own and slopes[0] is None:
-            slopes[0] = make(grad(value))
+            slopes[0] = make(_slope(value))
         if own and newton == "halley" and slopes[1] is None and not gives[0]:
-            slopes[1] = make(grad(grad(value)))
+            slopes[1] = make(_slope(_slope(value)))
         return scipy.optimize.root_scalar(
             function, (), method, ends, *slopes, **start, xtol=xtol, rtol=rtol, maxiter=maxiter,
             options=options,
@@ -300,9 +302,10 @@ def _scalar_root(
     """
     import scipy.optimize
 
-    guesses = [np.asarray(p, FLOAT) if is_plain([p]) else stop_gradient(p) for p in points]
+    guesses = [_point(p) if is_plain([p]) else stop_gradient(p) for p in points]
     if not guesses:
         raise ArgumentError(f"{name}: got no point to begin at, expected a bracket or x0")
+    dtype = np.result_type(FLOAT, *(guess.dtype for guess in guesses))
     unknowns = Unknowns(name, guesses[0])
     problem = Problem(name, as_function(f, name), unknowns, args)
 
@@ -328,7 +331,7 @@ def _scalar_root(
         inputs = [*Unknowns(name, guesses).leaves, *problem.operands]
         if is_plain(inputs):
             return scipys(*inputs)
-        solved = Solution(name, run, residual, [Aval((), FLOAT)], what="a derivative")
+        solved = Solution(name, run, residual, [Aval((), dtype)], what="a derivative")
         (x,), constants = solved(inputs, len(guesses))
         report = scipy.optimize.OptimizeResult(converged=constants[-1] != 0)
         if solved.found is not None:
@@ -337,6 +340,21 @@ def _scalar_root(
         return report
 
     return with_captures([problem], solution)
+
+
+def _point(p: Any) -> Any:
+    p = np.asarray(p)
+    return p.astype(np.result_type(FLOAT, p.dtype))
+
+
+def _slope(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The derivative of a function of one number, which may be complex."""
+    slope = grad(f)
+
+    def of(x: Any) -> Any:
+        return jvp(f, (x,), (ones_like(x),))[1] if np.iscomplexobj(x) else slope(x)
+
+    return of
 
 
 # ---- fixed points -------------------------------------------------------------------------------

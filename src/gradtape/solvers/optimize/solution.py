@@ -70,7 +70,7 @@ class Solution:
         what: str,
         symmetric: bool = False,
     ) -> None:
-        self._name, self._run, self._count = name, run, len(avals)
+        self._name, self._run, self._avals = name, run, avals
         self.found: Found | None = None
         # Whether results are noted; a compiled function calls it after that.
         self._notes: list[Found] | None = []
@@ -95,7 +95,7 @@ class Solution:
             self._failures += [found.failure] if found.failure else []
         usable = found.failure is None
         success = usable if found.success is None else found.success
-        x = [np.asarray(leaf, FLOAT) for leaf in found.x]
+        x = [np.asarray(leaf, aval.dtype) for leaf, aval in zip(found.x, self._avals, strict=True)]
         flags = (np.array(flag, INTEGER) for flag in (usable, success))
         return *x, *found.constants, *flags
 
@@ -110,8 +110,8 @@ class Solution:
         values = list(self._function(self._solve, inputs, guesses))
         if not is_unknown(values[0]) and self._notes:
             self.found = self._notes[0]
-        self._notes = None
-        return values[: self._count], values[self._count :]
+        self._notes, count = None, len(self._avals)
+        return values[:count], values[count:]
 
 
 def _is_scipys(error: BaseException) -> bool:
