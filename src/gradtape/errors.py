@@ -197,5 +197,12 @@ class FrozenRandomWarning(GradtapeWarning):
     """
 
 
+class DifferencesWarning(GradtapeWarning):
+    """SciPy takes differences of a function that gradtape cannot differentiate: `math.sin(x)`.
+
+    Use NumPy's functions, and `np.stack` instead of `np.array`; or say so with `jac="2-point"`.
+    """
+
+
 class UnrolledLoopWarning(GradtapeWarning):
     """A Python loop in a compiled function became thousands of operations, one after the other."""

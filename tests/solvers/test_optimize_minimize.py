@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 
 import gradtape as gt
-from gradtape.errors import ArgumentError, ConvergenceError, GradtapeError, LinAlgError, ShapeError
+from gradtape.errors import ArgumentError, ConvergenceError, LinAlgError, ShapeError
 from gradtape.testing import check_grads
 
 minimize = gt.scipy.optimize.minimize
@@ -382,11 +382,3 @@ def test_precision_loss_is_no_failure(method: str, options: Any) -> None:
     # SciPy's word for it stays in the result.
     stopped = minimize(rosenbrock, np.zeros(3), (a,), options={"gtol": 1e-16})
     assert not stopped.success
-
-
-def test_functions_without_derivatives_say_so() -> None:
-    import math
-
-    with pytest.raises(GradtapeError, match=r"np\.sin instead of math\.sin"):
-        minimize(lambda x: math.cosh(x[0]), np.ones(1))
-    assert minimize(lambda x: math.cosh(x[0]), np.ones(1), jac="3-point").success

@@ -74,12 +74,12 @@ class Constraints:
 
     # ---- for SciPy -------------------------------------------------------------------------
 
-    def for_scipy(self, operands: Sequence[Any], make: Make, method: Any) -> Any:
+    def for_scipy(self, operands: Sequence[Any], make: Make | None, method: Any) -> Any:
         """The constraints on plain arrays, as SciPy takes them.
 
         Args:
             operands: What they depend on.
-            make: Makes an evaluator.
+            make: Makes an evaluator; None for SciPy's differences.
             method: The method; some use derivatives.
         """
         low = str(method).lower()
@@ -122,32 +122,34 @@ def _parts(name: str, constraint: Any) -> tuple[Callable[..., Any], tuple[Any, .
     )
 
 
-def _for_scipy(constraint: Any, problem: Problem, operands: Any, make: Make, method: str) -> Any:
+def _for_scipy(
+    constraint: Any, problem: Problem, operands: Any, make: Make | None, method: str
+) -> Any:
     """A constraint on plain arrays, with functions of x alone.
 
     Args:
         constraint: The constraint as it was given.
         problem: Its function.
         operands: What it depends on.
-        make: Makes an evaluator.
+        make: Makes an evaluator; None for SciPy's differences.
         method: The method, in lower case.
     """
-    derivatives = method in _USE_DERIVATIVES
+    make = make if method in _USE_DERIVATIVES else None
+    import scipy.optimize
+
     *own, lower, upper = operands
 
     def value(x: Any) -> Any:
         return problem(x, own)
 
     if isinstance(constraint, dict):
-        return _old_style(constraint, value, problem.arguments(own), make, derivatives)
-    import scipy.optimize
-
+        return _old_style(constraint, value, problem.arguments(own), make)
     kept = constraint.keep_feasible
     if hasattr(constraint, "A"):
         matrix = constraint.A if hasattr(constraint.A, "toarray") else own[0]
         return scipy.optimize.LinearConstraint(matrix, lower, upper, kept)
     jac, hess, sparsity = constraint.jac, constraint.hess, constraint.finite_diff_jac_sparsity
-    if jac == _DIFFERENCES and sparsity is None and derivatives:
+    if jac == _DIFFERENCES and sparsity is None and make is not None:
         jac = make(jacobian(value))
         if method == _USES_HESSIANS and isinstance(hess, scipy.optimize.BFGS):
             hess = make(lambda x, v: hessian(lambda x: dot(v, reshape(value(x), (-1,))))(x))
@@ -160,16 +162,18 @@ def _old_style(
     constraint: dict[str, Any],
     value: Callable[[Any], Any],
     known: Sequence[Any],
-    make: Make,
-    derivatives: bool,
-) -> dict[str, Any]:
-    """A constraint as a dict, of functions of x alone."""
+    make: Make | None,
+) -> Any:
+    """A constraint that was given as a dict, of functions of x alone."""
     made = {"type": constraint["type"], "fun": value}
     slope = constraint.get("jac")
+    if isinstance(slope, str):  # "3-point": SciPy takes that for its classes alone
+        import scipy.optimize
+
+        upper = 0.0 if made["type"].lower() == "eq" else np.inf
+        return scipy.optimize.NonlinearConstraint(value, 0.0, upper, slope)
     if callable(slope):
         made["jac"] = lambda x: slope(x, *known)
-    elif slope is None and derivatives:
+    elif slope is None and make is not None:
         made["jac"] = make(jacobian(value))
-    elif slope is not None:
-        made["jac"] = slope
     return made

@@ -123,13 +123,20 @@ def _vector(name: str, what: str, x: Any) -> Any:
     return astype(x, FLOAT)
 
 
+class _Unless(str):
+    """SciPy's default for `jac`, which is not the same as a user's who asks for it."""
+
+
+_DEFAULT_JAC = _Unless("2-point")
+
+
 # ---- least_squares ------------------------------------------------------------------------------
 
 
 def least_squares(
     fun: Callable[..., Any],
     x0: Any,
-    jac: Any = "2-point",
+    jac: Any = _DEFAULT_JAC,
     bounds: Any = (-np.inf, np.inf),
     method: str = "trf",
     ftol: float | None = 1e-8,
@@ -151,8 +158,8 @@ def least_squares(
 ) -> Any:
     """Minimize the sum of squares of a vector function, as `scipy.optimize.least_squares` does.
 
-    SciPy takes the steps; the Jacobian comes from gradtape, unless it is given, `jac` is "3-point"
-    or "cs", or there is a `jac_sparsity`. If `args`, `kwargs`, bounds, or tensors that `fun` uses
+    SciPy takes the steps; the Jacobian comes from gradtape, unless `jac` is given, if only as
+    "2-point", or there is a `jac_sparsity`. If `args`, `kwargs`, bounds, or tensors that `fun` uses
     from outside are being differentiated, so is the minimum, by the exact Hessian of the cost.
 
     Args:
@@ -240,8 +247,8 @@ class _LeastSquares(_Fit):
         x0 = _vector(name, "x0", x0)
         super().__init__(name, residuals, x0, (args, kwargs), bounds, Loss(name, loss, scale))
 
-    def scipy(self, *inputs: Any) -> Any:
-        """What SciPy returns for plain arrays."""
+    def scipy(self, *inputs: Any, way: str | None = None) -> Any:
+        """What SciPy returns for plain arrays; with `way` also by differences (`evaluated`)."""
         import scipy.optimize
 
         (x0,), limits, _, operands = self.groups().split(inputs)
@@ -249,17 +256,19 @@ class _LeastSquares(_Fit):
         def value(x: Any) -> Any:
             return self.problem(x, operands)
 
-        def solve(make: Make) -> Any:
+        def solve(make: Make | None) -> Any:
             slope = self.jac
             if callable(slope):
                 args, kwargs = self.problem.arguments(operands)
                 slope = functools.partial(_with_arguments, slope, args, kwargs)
-            elif slope == "2-point" and not self.sparse:
+            elif slope is _DEFAULT_JAC:
+                slope = str(slope)
+            if make is not None and self.jac is _DEFAULT_JAC and not self.sparse:
                 slope = make(lambda x: reshape(jacobian(value)(x), (-1, self.count)))
             within = tuple(limits) or (-np.inf, np.inf)
             return scipy.optimize.least_squares(value, x0, slope, within, **self.options)
 
-        return evaluated("least_squares", solve)
+        return evaluated("least_squares", solve, way)
 
     def _run(self, *inputs: Any) -> tuple[Any, Any, str | None]:
         result = self.scipy(*inputs)
@@ -271,7 +280,7 @@ class _LeastSquares(_Fit):
 
         inputs = self.groups().inputs
         if is_plain(inputs):
-            return self.scipy(*inputs)
+            return self.scipy(*inputs, way="jac='2-point' says so without a warning")
         x, success, known = self.solution(self._run)
         found = scipy.optimize.OptimizeResult(success=success) if known is None else known
         r = self.residuals(x, [], self.problem.operands)
@@ -325,7 +334,8 @@ def curve_fit(
         check_finite: Whether to raise for data that are not finite.
         bounds: Lower and upper bounds of the parameters, as for `least_squares`.
         method: "lm", "trf" or "dogbox".
-        jac: The Jacobian, `jac(xdata, *parameters)`, if there is a better way to it.
+        jac: The Jacobian, `jac(xdata, *parameters)`, if there is a better way to it; or how SciPy
+            computes differences, such as "2-point".
         full_output: Whether to return all that SciPy does.
         nan_policy: What to do about NaN in the data.
         **kwargs: Options of `scipy.optimize.leastsq` or `least_squares`.
@@ -357,7 +367,7 @@ def curve_fit(
     def result() -> Any:
         inputs = fit.groups().inputs
         if is_plain(inputs):
-            out = fit.scipy(*inputs)
+            out = fit.scipy(*inputs, way="jac='2-point' says so without a warning")
             return out if full_output else out[:2]
         if nan_policy == "omit":
             raise UnsupportedError(
@@ -415,8 +425,8 @@ class _CurveFit(_Fit):
             return solve_triangular(cholesky(sigma), missed, lower=True)
         return missed / reshape(sigma, (-1,))
 
-    def scipy(self, *inputs: Any) -> Any:
-        """What SciPy returns for plain arrays."""
+    def scipy(self, *inputs: Any, way: str | None = None) -> Any:
+        """What SciPy returns for plain arrays; with `way` also by differences (`evaluated`)."""
         import scipy.optimize
 
         (p0,), limits, (ydata, *sigma), operands = self.groups().split(inputs)
@@ -431,9 +441,11 @@ class _CurveFit(_Fit):
         def model(xdata: Any, *p: Any) -> Any:
             return value(np.asarray(p), xdata)
 
-        def solve(make: Make) -> Any:
+        def solve(make: Make | None) -> Any:
             options = dict(self.options)
-            if "jac" not in options:
+            if isinstance(options.get("jac"), str) and self._is_lm():
+                del options["jac"]  # its own differences are the only ones it takes
+            elif "jac" not in options and make is not None:
                 slope = make(jacobian(value))
                 options["jac"] = lambda xdata, *p: slope(np.asarray(p), xdata)
             return scipy.optimize.curve_fit(
@@ -453,7 +465,11 @@ class _CurveFit(_Fit):
                 **self._more,
             )
 
-        return evaluated("curve_fit", solve)
+        return evaluated("curve_fit", solve, way)
+
+    def _is_lm(self) -> bool:
+        method: str = self.options.get("method", "trf" if self.bounds else "lm")
+        return method == "lm"
 
     def covariance(self, popt: Any, absolute: bool, known: Any) -> Any:
         """The covariance of the parameters, (JᵀJ)⁻¹, for residuals with deviation 1 if `absolute`.

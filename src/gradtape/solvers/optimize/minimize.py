@@ -67,7 +67,7 @@ def minimize(
         args: Further arguments of the function, which may be nested containers.
         method: One of SciPy's.
         jac: The gradient, if there is a better way to it; or True if `fun` returns it, too; or how
-            SciPy computes differences, such as "3-point".
+            SciPy computes differences of it and of constraints, such as "3-point".
         hess: The Hessian, likewise.
         hessp: The product of the Hessian with a vector, `hessp(x, p, *args)`.
         bounds: Lower and upper bounds of the variables. A variable at an active bound moves with
@@ -151,7 +151,7 @@ class _Minimization:
 
         groups = self._groups()
         if is_plain(groups.inputs):
-            return self._minimized(groups.inputs)
+            return self._minimized(groups.inputs, "jac='2-point' says so without a warning")
         count, more = self._unknowns.leaves[0].shape[0], len(self._constraints)
         solution = Solution(
             "minimize",
@@ -171,8 +171,8 @@ class _Minimization:
 
     # ---- SciPy -----------------------------------------------------------------------------
 
-    def _minimized(self, inputs: Sequence[Any]) -> Any:
-        """What SciPy returns for plain arrays."""
+    def _minimized(self, inputs: Sequence[Any], way: str | None = None) -> Any:
+        """What SciPy returns for plain arrays; with `way` also by differences (`evaluated`)."""
         import scipy.optimize
 
         (x0,), bounds, operands, more = self._groups().split(inputs)
@@ -185,7 +185,9 @@ class _Minimization:
         if method is None:
             method = "SLSQP" if self._constraints.problems else "L-BFGS-B" if bounds else "BFGS"
 
-        def solve(make: Make) -> Any:
+        def solve(make: Make | None) -> Any:
+            # Differences that are asked for are also those of constraints.
+            make = None if isinstance(given.jac, str) else make
             function, derivatives = self._with_derivatives(method, operands, make)
             return scipy.optimize.minimize(
                 function,
@@ -199,10 +201,10 @@ class _Minimization:
                 options=given.options,
             )
 
-        return evaluated("minimize", solve)
+        return evaluated("minimize", solve, way)
 
     def _with_derivatives(
-        self, method: Any, operands: Sequence[Any], make: Make
+        self, method: Any, operands: Sequence[Any], make: Make | None
     ) -> tuple[Callable[..., Any], dict[str, Any]]:
         """The function for SciPy, and its derivatives: the user's, or gradtape's."""
         given, known = self._given, self._problem.arguments(operands)
@@ -216,6 +218,8 @@ class _Minimization:
 
         found = {"jac": bound(given.jac), "hess": bound(given.hess), "hessp": bound(given.hessp)}
         function: Callable[..., Any] = bound(self._fun) if self._both else value
+        if make is None:
+            return function, found
         if given.jac is None and low in _GRADIENTS:
             function, found["jac"] = make(value_and_grad(value)), True
         exact = found["jac"] is True or callable(found["jac"])

@@ -61,7 +61,8 @@ def root(
         x0: Where to begin.
         args: Further arguments of the function, which may be nested containers.
         method: One of SciPy's.
-        jac: The Jacobian, if there is a better way to it; or whether `fun` returns it, too.
+        jac: The Jacobian, if there is a better way to it; or whether `fun` returns it, too, which
+            False leaves to SciPy's differences.
         tol: SciPy's tolerance.
         callback: Called after each step.
         options: SciPy's options of the method.
@@ -87,6 +88,10 @@ def root(
     name = "root"
     fun = as_function(fun, name)
     check_choice(name, _METHODS, method=method.lower())
+    if isinstance(jac, str):
+        raise ArgumentError(
+            f"{name}: got jac={jac!r}, expected a function, True, or False for SciPy's differences"
+        )
     returns_jac = jac is not None and not callable(jac) and bool(jac)
     supplied = jac is None and method.lower() in _USE_JACOBIAN
     x0 = as_array(x0)
@@ -95,13 +100,13 @@ def root(
     unknowns = Unknowns(name, x0)
     problem = Problem(name, _first(fun) if returns_jac else fun, unknowns, as_tuple(args))
 
-    def scipys(x0: Any, *operands: Any) -> Any:
+    def scipys(x0: Any, *operands: Any, way: str | None = None) -> Any:
         def value(x: Any) -> Any:
             return problem(x, operands)
 
-        def solve(make: Make) -> Any:
+        def solve(make: Make | None) -> Any:
             function, slope = value, jac
-            if supplied:
+            if supplied and make is not None:
                 slope = make(lambda x: reshape(jacobian(value)(x), (-1, x.size)))
             elif jac is not None:
                 known = problem.arguments(operands)
@@ -109,7 +114,7 @@ def root(
                 slope = (lambda x: jac(x, *known)) if callable(jac) else jac
             return scipy.optimize.root(function, x0, (), method, slope, tol, callback, options)
 
-        return evaluated(name, solve)
+        return evaluated(name, solve, way)
 
     return with_captures([problem], lambda: _vector_root(problem, unknowns, scipys))
 
@@ -135,7 +140,7 @@ def _vector_root(problem: Problem, unknowns: Unknowns, scipys: Callable[..., Any
 
     inputs = [*unknowns.leaves, *problem.operands]
     if is_plain(inputs):
-        return scipys(*inputs)
+        return scipys(*inputs, way="jac=False says so without a warning")
     aval = Aval(unknowns.leaves[0].shape, FLOAT)
     solved = Solution(problem.name, run, residual, [aval], what="a Jacobian")
     (x,), constants = solved(inputs, 1)
@@ -255,16 +260,17 @@ def root_scalar(
     own = bracket is None and x1 is None and newton in ("newton", "halley")
     gives = [d is not None and not callable(d) and bool(d) for d in (fprime, fprime2)]
 
-    def call(value: Callable[[Any], Any], make: Make, points: Any, known: Any) -> Any:
+    def call(value: Callable[[Any], Any], make: Make | None, points: Any, known: Any) -> Any:
         import scipy.optimize
 
         start = {key: point.item() for key, point in zip(names, points, strict=True)}
         ends = (start.pop("a"), start.pop("b")) if bracket is not None else None
         function = (lambda x: f(x, *known)) if any(gives) else value
         slopes = [(lambda x, d=d: d(x, *known)) if callable(d) else d for d in (fprime, fprime2)]
-        if own and slopes[0] is None:
+        if own and slopes[0] is None and make is not None:
             slopes[0] = make(_slope(value))
-        if own and newton == "halley" and slopes[1] is None and not gives[0]:
+        second = newton == "halley" and slopes[1] is None and not gives[0]
+        if own and second and make is not None:
             slopes[1] = make(_slope(_slope(value)))
         return scipy.optimize.root_scalar(
             function, (), method, ends, *slopes, **start, xtol=xtol, rtol=rtol, maxiter=maxiter,
@@ -309,13 +315,14 @@ def _scalar_root(
     unknowns = Unknowns(name, guesses[0])
     problem = Problem(name, as_function(f, name), unknowns, args)
 
-    def scipys(*inputs: Any) -> Any:
+    def scipys(*inputs: Any, way: str | None = None) -> Any:
         begin, operands = inputs[: len(guesses)], inputs[len(guesses) :]
 
         def value(x: Any) -> Any:
             return problem(x, operands)
 
-        return evaluated(name, lambda make: call(value, make, begin, problem.arguments(operands)))
+        known = problem.arguments(operands)
+        return evaluated(name, lambda make: call(value, make, begin, known), way)
 
     def run(*inputs: Any) -> Found:
         report = scipys(*inputs)
@@ -330,7 +337,7 @@ def _scalar_root(
     def solution() -> Any:
         inputs = [*Unknowns(name, guesses).leaves, *problem.operands]
         if is_plain(inputs):
-            return scipys(*inputs)
+            return scipys(*inputs, way="fprime=False says so without a warning")
         solved = Solution(name, run, residual, [Aval((), dtype)], what="a derivative")
         (x,), constants = solved(inputs, len(guesses))
         report = scipy.optimize.OptimizeResult(converged=constants[-1] != 0)
