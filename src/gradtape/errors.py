@@ -39,10 +39,10 @@ class LinAlgError(GradtapeError, np.linalg.LinAlgError):
     """A matrix the algorithm cannot handle: `gt.solve` with a singular matrix."""
 
 
-class ConvergenceError(GradtapeError, ArithmeticError):
+class ConvergenceError(GradtapeError, ArithmeticError, RuntimeError):
     """A solver that did not find a solution: `gt.implicit.root` of a function that has no root.
 
-    Begin elsewhere, allow more steps, or raise the tolerance.
+    Begin elsewhere, allow more steps, or raise the tolerance. SciPy raises RuntimeError for that.
     """
 
 
@@ -199,6 +199,13 @@ class FrozenRandomWarning(GradtapeWarning):
 
 class UnusedScopeWarning(GradtapeWarning):
     """A call of `gt.set_grad_enabled` without `with`, as PyTorch has it: it changed nothing."""
+
+
+class DifferencesWarning(GradtapeWarning):
+    """SciPy takes differences of a function that gradtape cannot differentiate: `math.sin(x)`.
+
+    Use NumPy's functions, and `np.stack` instead of `np.array`; or say so with `jac="2-point"`.
+    """
 
 
 class UnrolledLoopWarning(GradtapeWarning):

@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 
 import gradtape as gt
-from gradtape.errors import ArgumentError, ConvergenceError, GradtapeError, LinAlgError, ShapeError
+from gradtape.errors import ArgumentError, ConvergenceError, LinAlgError, ShapeError
 from gradtape.testing import check_grads
 
 minimize = gt.scipy.optimize.minimize
@@ -277,6 +277,48 @@ def test_constraints_that_use_recorded_tensors() -> None:
     np.testing.assert_allclose(gt.jacobian(solution)(1.0), np.full(3, 1 / 3), **TIGHT)
 
 
+@pytest.mark.parametrize("method", ["SLSQP", "trust-constr", "COBYQA"])
+@pytest.mark.parametrize("way", [gt.jacobian, lambda f: gt.jit(gt.jacobian(f))])
+def test_scipys_classes_with_recorded_tensors(method: str, way: Any) -> None:
+    def by_function(total: Any) -> Any:
+        plane = scipy.optimize.NonlinearConstraint(lambda x: np.sum(x) - total, 0.0, 0.0)
+        return minimize(distance, np.zeros(3), (C,), method, constraints=plane, tol=1e-10).x
+
+    def by_bounds(total: Any) -> Any:
+        plane = scipy.optimize.NonlinearConstraint(np.sum, total, total)
+        return minimize(distance, np.zeros(3), (C,), method, constraints=[plane], tol=1e-10).x
+
+    def by_linear_bounds(total: Any) -> Any:
+        plane = scipy.optimize.LinearConstraint(np.ones((1, 3)), -np.inf, total)
+        return minimize(distance, np.zeros(3), (C,), method, constraints=plane, tol=1e-10).x
+
+    def by_matrix(total: Any) -> Any:
+        plane = scipy.optimize.LinearConstraint(np.ones((1, 3)) / total, 1.0, 1.0)
+        return minimize(distance, np.zeros(3), (C,), method, constraints=plane, tol=1e-10).x
+
+    for solution in (by_function, by_bounds, by_linear_bounds, by_matrix):
+        np.testing.assert_allclose(way(solution)(1.0), np.full(3, 1 / 3), rtol=1e-6)
+
+
+def test_constraints_get_exact_derivatives() -> None:
+    calls = []
+
+    def norm(x: Any) -> Any:
+        calls.append(x)
+        return x @ x
+
+    def solved(method: str, **options: Any) -> Any:
+        calls.clear()
+        circle = scipy.optimize.NonlinearConstraint(norm, 1.0, 1.0, **options)
+        return minimize(distance, np.ones(3), (C,), method, constraints=circle, tol=1e-10).x
+
+    for method in ("SLSQP", "trust-constr"):
+        np.testing.assert_allclose(solved(method), C / np.linalg.norm(C), atol=1e-6)
+        assert any(isinstance(x, gt.Tensor) for x in calls)
+        np.testing.assert_allclose(solved(method, jac="3-point"), C / np.linalg.norm(C), atol=1e-5)
+        assert not any(isinstance(x, gt.Tensor) for x in calls)
+
+
 @pytest.mark.filterwarnings("ignore:delta_grad", "ignore:Singular Jacobian matrix")
 def test_constraints_that_depend_on_each_other() -> None:
     def solution(c: Any) -> Any:
@@ -322,9 +364,21 @@ def test_failures_and_wrong_arguments() -> None:
         minimize(coupled, np.ones(3), (C,), constraints=[1.0])
 
 
-def test_functions_without_derivatives_say_so() -> None:
-    import math
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("BFGS", {"gtol": 1e-11}), ("CG", {"gtol": 1e-13}), ("SLSQP", {"ftol": 1e-16})],
+)
+def test_precision_loss_is_no_failure(method: str, options: Any) -> None:
+    def rosenbrock(x: Any, a: Any) -> Any:
+        return 100 * np.sum((x[1:] - x[:-1] ** 2) ** 2) + np.sum((a - x) ** 2)
 
-    with pytest.raises(GradtapeError, match=r"np\.sin instead of math\.sin"):
-        minimize(lambda x: math.cosh(x[0]), np.ones(1))
-    assert minimize(lambda x: math.cosh(x[0]), np.ones(1), jac="3-point").success
+    def solution(a: Any, **how: Any) -> Any:
+        return minimize(rosenbrock, np.zeros(3), (a,), **how).x
+
+    a = np.array([1.1, 0.9, 0.8])
+    expected = gt.jacobian(lambda a: solution(a, method="trust-exact"))(a)
+    found = gt.jacobian(lambda a: solution(a, method=method, options=options))(a)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    # SciPy's word for it stays in the result.
+    stopped = minimize(rosenbrock, np.zeros(3), (a,), options={"gtol": 1e-16})
+    assert not stopped.success

@@ -108,6 +108,24 @@ def test_root_that_fails_has_no_derivative(way: Any) -> None:
         assert "the residual is 1" in str(error.value)
 
 
+def test_what_lm_returns_need_not_be_a_root() -> None:
+    def nowhere(a: Any) -> Any:
+        return optimize.root(lambda x, a: x * x + a, [0.1], args=(a,), method="lm").x[0]
+
+    with pytest.raises(ConvergenceError, match=r"root: got no solution.*the residual is 1"):
+        gt.grad(nowhere)(1.0)
+
+
+def test_a_root_that_scipy_calls_unsuccessful() -> None:
+    # With a tolerance of 0 it runs out of evaluations.
+    def result(a: Any) -> Any:
+        return optimize.root(cubes, [5.0, 5.0], (a - 1,), tol=0.0, options={"maxfev": 20})
+
+    assert not result(A).success
+    expected = np.diag(1 / (3 * np.cbrt(A - 1) ** 2))
+    np.testing.assert_allclose(gt.jacobian(lambda a: result(a).x)(A), expected, **TIGHT)
+
+
 def test_root_with_a_singular_jacobian() -> None:
     def touching(a: Any) -> Any:
         return optimize.root(lambda x, a: (x - a) ** 3, np.ones(1), args=(a,)).x[0]
@@ -141,6 +159,45 @@ def test_brentq() -> None:
     np.testing.assert_allclose(
         gt.vmap(solution)(np.array([1.0, 4.0]), np.array([2.0, 3.0])), [1.0, 2.0]
     )
+
+
+def jump(x: Any, a: Any) -> Any:
+    return np.where(x < 2, x - 2 - a, x - 2 + a)
+
+
+@pytest.mark.parametrize("method", ["brentq", "brenth", "bisect", "ridder", "toms748"])
+@pytest.mark.parametrize(
+    ("f", "ends", "said"),
+    [
+        (jump, (0.0, 4.0), "the residual is 1"),
+        (lambda x, a: np.where(x < a, -1.0, 1.0), (0.0, 4.0), "the residual is 1"),
+        (lambda x, a: np.tan(x) - a, (1.3, 2.0), "it is a pole"),
+        (lambda x, a: 1 / (x - a), (0.0, 3.3), "it is a pole"),
+    ],
+)
+def test_a_change_of_sign_that_is_no_root(method: str, f: Any, ends: Any, said: str) -> None:
+    def solution(a: Any) -> Any:
+        return optimize.root_scalar(f, (a,), method, ends).root
+
+    assert solution(1.0) == pytest.approx(scipy.optimize.root_scalar(f, (1.0,), method, ends).root)
+    with pytest.raises(ConvergenceError, match=rf"root_scalar: got no solution.*{said}"):
+        gt.grad(solution)(1.0)
+    with pytest.raises(ConvergenceError, match=f"brentq: got no solution.*{said}"):
+        gt.grad(lambda a: optimize.brentq(f, *ends, (a,)))(1.0)
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1.0, 1e20])
+@pytest.mark.parametrize("a", [0.0, 1.0])
+def test_roots_in_other_units(unit: float, a: float) -> None:
+    def of_values(a: Any) -> Any:
+        return optimize.brentq(lambda x, a: unit * (x - a), -2.0, 4.0, (a,))
+
+    def of_variables(a: Any) -> Any:
+        found = optimize.brentq(lambda x, a: x / unit - a, -2 * unit, 4 * unit, (a,), 1e-12 * unit)
+        return found / unit
+
+    assert gt.grad(of_values)(a) == pytest.approx(1.0)
+    assert gt.grad(of_variables)(a) == pytest.approx(1.0)
 
 
 def test_brentq_reports() -> None:
@@ -187,6 +244,57 @@ def test_root_scalar(how: dict[str, Any]) -> None:
     assert gt.grad(solution)(4.0) == pytest.approx(0.25, rel=1e-8)
     assert gt.jit(gt.grad(solution))(4.0) == pytest.approx(0.25, rel=1e-8)
     np.testing.assert_allclose(gt.vmap(solution)(np.array([1.0, 4.0])), [1.0, 2.0], rtol=1e-8)
+
+
+def complex_square(x: Any, a: Any) -> Any:
+    return x * x + a
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"method": "newton"},
+        {"method": "newton", "fprime": lambda x, a: 2 * x},
+        {"method": "halley"},
+        {"method": "secant", "x1": 0.2 + 1j},
+    ],
+)
+def test_complex_roots(how: dict[str, Any]) -> None:
+    ours = optimize.root_scalar(complex_square, (1.0,), x0=0.1 + 1j, **how)
+    assert type(ours.root) in (complex, np.complex128)
+    assert ours.root == pytest.approx(1j)
+
+    def imaginary(a: Any) -> Any:
+        return optimize.root_scalar(complex_square, (a,), x0=0.1 + 1j, **how).root.imag
+
+    assert gt.grad(imaginary)(4.0) == pytest.approx(0.25)
+
+
+def test_runtime_errors_of_scipy() -> None:
+    def bracketed(a: Any) -> Any:
+        return optimize.brentq(square, 0.0, 4.0, (a,), maxiter=2)
+
+    def repeated(a: Any) -> Any:
+        how = {"maxiter": 3, "method": "iteration"}
+        return optimize.fixed_point(lambda x, a: 2 * x + a, 1.0, (a,), **how)
+
+    def fitted(a: Any) -> Any:
+        model = lambda t, p: np.exp(p * t)  # noqa: E731
+        return optimize.curve_fit(model, [0.0, 1.0], a * np.ones(2), [9.0], maxfev=2)[0][0]
+
+    for call in (bracketed, repeated, fitted):
+        # SciPy's own, where there is nothing to differentiate.
+        with pytest.raises(RuntimeError) as caught:
+            call(2.0)
+        assert not isinstance(caught.value, ConvergenceError)
+        with pytest.raises(ConvergenceError, match=r"got no solution from SciPy \(.*\), expected"):
+            gt.grad(call)(2.0)
+
+    def broken(_x: Any, _a: Any) -> Any:
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match=r"^mine$"):
+        gt.grad(lambda a: optimize.brentq(broken, 0.0, 4.0, (a,)))(2.0)
 
 
 def test_root_scalar_of_a_function_that_returns_its_slope() -> None:

@@ -1,4 +1,4 @@
-"""Bounds of variables, and which of them hold a solution back.
+"""Bounds of variables, and the equations of variables that they hold back.
 
 A variable at an active bound moves with the bound, whatever the others do: its equation is
 x = bound, and that of a free variable is that the gradient is 0.
@@ -19,11 +19,6 @@ from gradtape.ops.join import stack
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to
 from gradtape.solvers.optimize.solution import FLOAT
-
-# How near to a bound a variable may be for the bound to be active, relative to the bound.
-_NEAR = 1e-4
-# How much larger than those of free variables its gradient is then.
-_LARGER = 100.0
 
 
 def of_pairs(name: str, bounds: Any, count: int) -> list[Any]:
@@ -58,38 +53,6 @@ def _row(values: Any, absent: float, count: int | None = None) -> Any:
     if not isinstance(values, Tensor):
         values = np.asarray(values, FLOAT)
     return values if count is None else broadcast_to(values, (count,))
-
-
-def sides(x: Any, bounds: Sequence[Any], gradient: Any) -> Any:
-    """Which bounds are active: −1 for a lower one, 1 for an upper one, 0 for none.
-
-    At an active bound the function would go on falling beyond it. Methods that stay inside of the
-    bounds only come near to them; what counts then is whether the gradient is much larger than
-    those of variables that are clearly free.
-    """
-    if not bounds:
-        return np.zeros(x.shape, np.int64)
-    lower, upper = bounds
-    with np.errstate(invalid="ignore"):
-        below, above = ((x - lower) / _size(lower), (upper - x) / _size(upper))
-    free = (below > _NEAR) & (above > _NEAR)
-    large = np.abs(gradient) > _LARGER * np.abs(gradient[free]).max(initial=0)
-    exact = 8 * np.finfo(FLOAT).eps
-    at_lower = (gradient > 0) & ((below <= exact) | ((below <= _NEAR) & large))
-    at_upper = (gradient < 0) & ((above <= exact) | ((above <= _NEAR) & large))
-    at_lower |= lower == upper
-    return np.where(at_lower, -1, np.where(at_upper, 1, 0)).astype(np.int64)
-
-
-def at_bounds(x: Any, bounds: Sequence[Any]) -> Any:
-    """Which variables are at a bound, active or not, as `sides` says it."""
-    if not bounds:
-        return np.zeros(x.shape, np.int64)
-    return np.where(x <= bounds[0], -1, np.where(x >= bounds[1], 1, 0)).astype(np.int64)
-
-
-def _size(bound: Any) -> Any:
-    return np.where(np.isfinite(bound), np.maximum(np.abs(bound), 1.0), 1.0)
 
 
 def with_bounds(equations: Any, x: Any, side: Any, bounds: Sequence[Any]) -> Any:

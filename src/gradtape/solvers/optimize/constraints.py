@@ -12,20 +12,24 @@ from typing import Any
 import numpy as np
 
 from gradtape.autodiff.arguments import as_function
-from gradtape.autodiff.jacobians import jacobian
-from gradtape.core.lazy import lazy
+from gradtape.autodiff.jacobians import hessian, jacobian
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, a_type
+from gradtape.ops.arguments import as_array
+from gradtape.ops.cast import astype
 from gradtape.ops.join import concatenate
+from gradtape.ops.matmul import dot
 from gradtape.ops.select import where
-from gradtape.ops.shape import reshape
+from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.solvers.optimize.evaluator import Make
 from gradtape.solvers.optimize.solution import FLOAT, Groups, as_tuple
 from gradtape.solvers.problem import Problem, Unknowns
 
 # Methods that use derivatives of constraints, by their names in lower case.
 _USE_DERIVATIVES = ("slsqp", "trust-constr")
-# How near to its bound an active constraint is, relative to the bound.
-_NEAR = 1e-5
+_USES_HESSIANS = "trust-constr"
+# The Jacobian of SciPy's NonlinearConstraint if none is given.
+_DIFFERENCES = "2-point"
 
 
 class Constraints:
@@ -39,95 +43,60 @@ class Constraints:
         single = isinstance(constraints, dict) or hasattr(constraints, "lb")
         self._given = [constraints] if single else list(constraints)
         self.problems: list[Problem] = []
-        self._ends: list[tuple[Any, Any]] = []
+        self._ends: list[list[Any]] = []
         for each in self._given:
             function, args, lower, upper = _parts(name, each)
             self.problems.append(Problem(name, function, unknowns, args))
-            self._ends.append((lower, upper))
-
-    @lazy
-    def _bounds(self) -> tuple[Any, Any]:
-        """Lower and upper bounds of all constrained numbers."""
-        found: tuple[list[Any], list[Any]] = ([np.empty(0)], [np.empty(0)])
-        for problem, ends in zip(self.problems, self._ends, strict=True):
-            for rows, end in zip(found, ends, strict=True):
-                rows.append(np.broadcast_to(np.asarray(end, FLOAT), (problem.count(),)))
-        return np.concatenate(found[0]), np.concatenate(found[1])
+            self._ends.append([_as_operand(lower), _as_operand(upper)])
 
     def __len__(self) -> int:
         """How many numbers are constrained."""
-        return len(self._bounds[0])
+        return sum(problem.count() for problem in self.problems)
 
     def operands(self) -> Groups:
-        """What they depend on besides x."""
-        return Groups(*(problem.operands for problem in self.problems))
+        """What they depend on besides x: of each, the operands of its function, and its bounds."""
+        pairs = zip(self.problems, self._ends, strict=True)
+        return Groups(*([*problem.operands, *ends] for problem, ends in pairs))
+
+    def limits(self, operands: Sequence[Any]) -> tuple[Any, Any]:
+        """Lower and upper bounds of all constrained numbers."""
+        found: tuple[list[Any], list[Any]] = ([], [])
+        for problem, own in zip(self.problems, self.operands().split(operands), strict=True):
+            for rows, end in zip(found, own[-2:], strict=True):
+                rows.append(broadcast_to(end, (problem.count(),)))
+        return concatenate(found[0]), concatenate(found[1])
 
     def value(self, x: Any, operands: Sequence[Any]) -> Any:
         """All constrained numbers."""
         groups = self.operands().split(operands)
         pairs = zip(self.problems, groups, strict=True)
-        return concatenate([reshape(problem(x, own), (-1,)) for problem, own in pairs])
+        return concatenate([reshape(problem(x, own[:-2]), (-1,)) for problem, own in pairs])
 
     # ---- for SciPy -------------------------------------------------------------------------
 
-    def for_scipy(self, operands: Sequence[Any], make: Make, method: Any) -> Any:
+    def for_scipy(self, operands: Sequence[Any], make: Make | None, method: Any) -> Any:
         """The constraints on plain arrays, as SciPy takes them.
 
         Args:
             operands: What they depend on.
-            make: Makes an evaluator.
+            make: Makes an evaluator; None for SciPy's differences.
             method: The method; some use derivatives.
         """
-        derivatives = str(method).lower() in _USE_DERIVATIVES
+        low = str(method).lower()
         every = zip(self._given, self.problems, self.operands().split(operands), strict=True)
-        return [
-            _old_style(each, problem, own, make, derivatives) if isinstance(each, dict) else each
-            for each, problem, own in every
-        ]
+        return [_for_scipy(each, problem, own, make, low) for each, problem, own in every]
 
     # ---- at a solution ---------------------------------------------------------------------
 
-    def multipliers(
-        self, x: Any, operands: Sequence[Any], gradient: Any, free: Any
-    ) -> tuple[Any, Any, Any]:
-        """The multipliers λ at a minimum, and which constraints are active.
-
-        Args:
-            x: The minimum.
-            operands: What they depend on.
-            gradient: That of the function.
-            free: Which variables are not at a bound of their own.
-
-        Returns:
-            λ; −1 for a constraint at its lower bound, 1 at its upper one, 0 for others; and the
-            gradient of the Lagrangian.
-        """
-        value = np.asarray(self.value(x, operands))
-        slopes = np.asarray(jacobian(lambda x: self.value(x, operands))(x))
-        lower, upper = self._bounds
-        side = np.where(_near(value, lower), -1, np.where(_near(value, upper), 1, 0))
-        equal = lower == upper
-        while True:
-            found, chosen = np.zeros(len(value)), side != 0
-            if chosen.any():
-                rows = slopes[chosen][:, free]
-                found[chosen] = np.linalg.lstsq(rows.T, gradient[free], rcond=None)[0]
-            # A constraint that pushes the other way does not hold the minimum back.
-            wrong = chosen & ~equal & (found * -side <= 0)
-            if not wrong.any():
-                return found, side.astype(np.int64), gradient - found @ slopes
-            side = np.where(wrong, 0, side)
-
-    def equations(self, value: Any, multipliers: Any, side: Any) -> Any:
+    def equations(self, x: Any, multipliers: Any, side: Any, operands: Sequence[Any]) -> Any:
         """Active constraints are at their bounds, and multipliers of others are 0."""
-        lower, upper = (np.where(np.isfinite(b), b, 0.0) for b in self._bounds)
+        lower, upper = (where(side == 0, 0.0, end) for end in self.limits(operands))
         bound = where(side < 0, lower, upper)
-        return where(side == 0, multipliers, value - bound)
+        return where(side == 0, multipliers, self.value(x, operands) - bound)
 
 
-def _near(value: Any, bound: Any) -> Any:
-    size = np.where(np.isfinite(bound), np.maximum(np.abs(bound), 1.0), 1.0)
-    return np.abs(value - bound) <= _NEAR * size
+def _as_operand(end: Any) -> Any:
+    return astype(as_array(end), FLOAT) if isinstance(end, Tensor) else np.asarray(end, FLOAT)
 
 
 def _parts(name: str, constraint: Any) -> tuple[Callable[..., Any], tuple[Any, ...], Any, Any]:
@@ -144,7 +113,7 @@ def _parts(name: str, constraint: Any) -> tuple[Callable[..., Any], tuple[Any, .
         return function, as_tuple(constraint.get("args", ())), 0.0, upper
     if hasattr(constraint, "A"):
         matrix = constraint.A.toarray() if hasattr(constraint.A, "toarray") else constraint.A
-        return (lambda x: matrix @ x), (), constraint.lb, constraint.ub
+        return (lambda x, matrix: matrix @ x), (matrix,), constraint.lb, constraint.ub
     if hasattr(constraint, "fun"):
         return constraint.fun, (), constraint.lb, constraint.ub
     raise ArgumentError(
@@ -153,21 +122,58 @@ def _parts(name: str, constraint: Any) -> tuple[Callable[..., Any], tuple[Any, .
     )
 
 
-def _old_style(
-    constraint: dict[str, Any], problem: Problem, operands: Any, make: Make, derivatives: bool
-) -> dict[str, Any]:
-    """A constraint as a dict, of functions of x alone."""
+def _for_scipy(
+    constraint: Any, problem: Problem, operands: Any, make: Make | None, method: str
+) -> Any:
+    """A constraint on plain arrays, with functions of x alone.
+
+    Args:
+        constraint: The constraint as it was given.
+        problem: Its function.
+        operands: What it depends on.
+        make: Makes an evaluator; None for SciPy's differences.
+        method: The method, in lower case.
+    """
+    make = make if method in _USE_DERIVATIVES else None
+    import scipy.optimize
+
+    *own, lower, upper = operands
 
     def value(x: Any) -> Any:
-        return problem(x, operands)
+        return problem(x, own)
 
+    if isinstance(constraint, dict):
+        return _old_style(constraint, value, problem.arguments(own), make)
+    kept = constraint.keep_feasible
+    if hasattr(constraint, "A"):
+        matrix = constraint.A if hasattr(constraint.A, "toarray") else own[0]
+        return scipy.optimize.LinearConstraint(matrix, lower, upper, kept)
+    jac, hess, sparsity = constraint.jac, constraint.hess, constraint.finite_diff_jac_sparsity
+    if jac == _DIFFERENCES and sparsity is None and make is not None:
+        jac = make(jacobian(value))
+        if method == _USES_HESSIANS and isinstance(hess, scipy.optimize.BFGS):
+            hess = make(lambda x, v: hessian(lambda x: dot(v, reshape(value(x), (-1,))))(x))
+    return scipy.optimize.NonlinearConstraint(
+        value, lower, upper, jac, hess, kept, constraint.finite_diff_rel_step, sparsity
+    )
+
+
+def _old_style(
+    constraint: dict[str, Any],
+    value: Callable[[Any], Any],
+    known: Sequence[Any],
+    make: Make | None,
+) -> Any:
+    """A constraint that was given as a dict, of functions of x alone."""
     made = {"type": constraint["type"], "fun": value}
     slope = constraint.get("jac")
+    if isinstance(slope, str):  # "3-point": SciPy takes that for its classes alone
+        import scipy.optimize
+
+        upper = 0.0 if made["type"].lower() == "eq" else np.inf
+        return scipy.optimize.NonlinearConstraint(value, 0.0, upper, slope)
     if callable(slope):
-        known = problem.arguments(operands)
         made["jac"] = lambda x: slope(x, *known)
-    elif slope is None and derivatives:
+    elif slope is None and make is not None:
         made["jac"] = make(jacobian(value))
-    elif slope is not None:
-        made["jac"] = slope
     return made

@@ -10,7 +10,15 @@ import numpy as np
 
 from gradtape import tree
 from gradtape.compiler.jit import jit
-from gradtape.errors import GradtapeError, GradtapeWarning
+from gradtape.core.lines import warn_user
+from gradtape.errors import (
+    ConversionError,
+    DifferencesWarning,
+    GradtapeError,
+    GradtapeWarning,
+    NotDifferentiableError,
+    UnsupportedError,
+)
 from gradtape.solvers.solver_run import CapturedError, belongs_to_a_level
 
 # Compiling takes about as long as this many calls of a small function.
@@ -18,6 +26,8 @@ _MANY = 100
 # How much eager and compiled results may differ, by rounding in another order, relative to the
 # largest of all: a gradient vanishes at a minimum.
 _CLOSE = 1e-6
+# What functions raise that were written for NumPy's arrays alone, with `float(x)` or `np.array`.
+_NO_DERIVATIVE = (ConversionError, UnsupportedError, NotDifferentiableError)
 
 
 class Evaluator:
@@ -76,12 +86,15 @@ class Evaluator:
 Make = Callable[[Callable[..., Any]], Evaluator]
 
 
-def evaluated(name: str, solve: Callable[[Make], Any]) -> Any:
+def evaluated(name: str, solve: Callable[[Make | None], Any], way: str | None = None) -> Any:
     """Run a solver whose functions may be compiled; again, if they should not have been.
 
     Args:
         name: The name in errors.
-        solve: Runs it, given the function that makes an evaluator of a function.
+        solve: Runs it, given the function that makes an evaluator of a function; or given None,
+            with SciPy's differences.
+        way: The option that leaves derivatives to SciPy. That is done, with a warning, if gradtape
+            cannot compute them. None if something is differentiated: that takes derivatives.
     """
     made: list[Evaluator] = []
 
@@ -89,10 +102,18 @@ def evaluated(name: str, solve: Callable[[Make], Any]) -> Any:
         made.append(Evaluator(name, function))
         return made[-1]
 
-    out = solve(compiling)
-    if all(evaluator.holds() for evaluator in made):
+    try:
+        out = solve(compiling)
+        if all(evaluator.holds() for evaluator in made):
+            return out
+        return solve(lambda function: Evaluator(name, function, compiles=False))
+    except _NO_DERIVATIVE as error:
+        if way is None:
+            raise
+        out = solve(None)
+        text = f"{name}: SciPy takes differences, as gradtape has no derivative; {way} ({error})"
+        warn_user(text, DifferencesWarning)
         return out
-    return solve(lambda function: Evaluator(name, function, compiles=False))
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -27,9 +27,10 @@ from gradtape.ops.linalg.lstsq import pinv
 from gradtape.ops.linalg.triangular import solve_triangular
 from gradtape.ops.matmul import matmul
 from gradtape.ops.shape import reshape
-from gradtape.solvers.optimize.bounds import of_sides, sides, with_bounds
+from gradtape.solvers.optimize.bounds import of_sides, with_bounds
 from gradtape.solvers.optimize.evaluator import Make, evaluated
 from gradtape.solvers.optimize.loss import Loss
+from gradtape.solvers.optimize.optimality import Conditions
 from gradtape.solvers.optimize.solution import (
     FLOAT,
     INTEGER,
@@ -74,16 +75,16 @@ class _Fit:
         """The minimum as a tensor, whether it is one, and what SciPy returned, if that is known.
 
         Args:
-            run: `run(*inputs)` gives x, what SciPy returned, and what went wrong or None.
+            run: `run(*inputs)` gives x, what SciPy returned, and its message if it failed.
         """
 
         def found(*inputs: Any) -> Found:
-            x, result, failure = run(*inputs)
-            _, bounds, *rest = self.groups().split(inputs)
-            side = np.zeros(x.shape, INTEGER)
-            if bounds:
-                side = sides(x, bounds, np.asarray(grad(lambda x: self.cost(x, *rest))(x)))
-            return Found([x], [side], result, failure)
+            x, result, message = run(*inputs)
+            (x0,), bounds, *rest = self.groups().split(inputs)
+            conditions = Conditions(lambda x: self.cost(x, *rest), bounds)
+            optimum = conditions.optimum(x, x0, succeeded=message is None)
+            failure = failure_of(message is None, message, optimum.failure)
+            return Found([x], [optimum.side, optimum.x - x], result, failure, message is None)
 
         aval, constant = Aval((self.count,), FLOAT), Aval((self.count,), INTEGER)
         solution = Solution(
@@ -91,7 +92,7 @@ class _Fit:
             found,
             self._equations,
             [aval],
-            [constant],
+            [constant, aval],
             what="a Hessian of the cost",
             symmetric=not self.bounds,
         )
@@ -109,8 +110,9 @@ class _Fit:
 
     def _equations(self, x: Sequence[Any], constants: Sequence[Any], inputs: Sequence[Any]) -> Any:
         _, bounds, *rest = self.groups().split(inputs)
-        slope = grad(lambda x: self.cost(x, *rest))(x[0])
-        return with_bounds(slope, x[0], constants[0], bounds)
+        at = x[0] + constants[1]
+        slope = grad(lambda x: self.cost(x, *rest))(at)
+        return with_bounds(slope, at, constants[0], bounds)
 
 
 def _vector(name: str, what: str, x: Any) -> Any:
@@ -121,13 +123,20 @@ def _vector(name: str, what: str, x: Any) -> Any:
     return astype(x, FLOAT)
 
 
+class _Unless(str):
+    """SciPy's default for `jac`, which is not the same as a user's who asks for it."""
+
+
+_DEFAULT_JAC = _Unless("2-point")
+
+
 # ---- least_squares ------------------------------------------------------------------------------
 
 
 def least_squares(
     fun: Callable[..., Any],
     x0: Any,
-    jac: Any = "2-point",
+    jac: Any = _DEFAULT_JAC,
     bounds: Any = (-np.inf, np.inf),
     method: str = "trf",
     ftol: float | None = 1e-8,
@@ -149,10 +158,9 @@ def least_squares(
 ) -> Any:
     """Minimize the sum of squares of a vector function, as `scipy.optimize.least_squares` does.
 
-    SciPy takes the steps; the Jacobian comes from gradtape, unless it is given, `jac` is "3-point"
-    or "cs", or there is a `jac_sparsity`. If `args`, `kwargs`, bounds, or tensors that `fun` uses
-    from outside are being differentiated, so is the minimum, by the exact Hessian of the cost. x is
-    as accurate as SciPy makes it, so choose the tolerances accordingly.
+    SciPy takes the steps; the Jacobian comes from gradtape, unless `jac` is given, if only as
+    "2-point", or there is a `jac_sparsity`. If `args`, `kwargs`, bounds, or tensors that `fun` uses
+    from outside are being differentiated, so is the minimum, by the exact Hessian of the cost.
 
     Args:
         fun: The residuals, `fun(x, *args, **kwargs)`, a vector.
@@ -239,8 +247,8 @@ class _LeastSquares(_Fit):
         x0 = _vector(name, "x0", x0)
         super().__init__(name, residuals, x0, (args, kwargs), bounds, Loss(name, loss, scale))
 
-    def scipy(self, *inputs: Any) -> Any:
-        """What SciPy returns for plain arrays."""
+    def scipy(self, *inputs: Any, way: str | None = None) -> Any:
+        """What SciPy returns for plain arrays; with `way` also by differences (`evaluated`)."""
         import scipy.optimize
 
         (x0,), limits, _, operands = self.groups().split(inputs)
@@ -248,21 +256,23 @@ class _LeastSquares(_Fit):
         def value(x: Any) -> Any:
             return self.problem(x, operands)
 
-        def solve(make: Make) -> Any:
+        def solve(make: Make | None) -> Any:
             slope = self.jac
             if callable(slope):
                 args, kwargs = self.problem.arguments(operands)
                 slope = functools.partial(_with_arguments, slope, args, kwargs)
-            elif slope == "2-point" and not self.sparse:
+            elif slope is _DEFAULT_JAC:
+                slope = str(slope)
+            if make is not None and self.jac is _DEFAULT_JAC and not self.sparse:
                 slope = make(lambda x: reshape(jacobian(value)(x), (-1, self.count)))
             within = tuple(limits) or (-np.inf, np.inf)
             return scipy.optimize.least_squares(value, x0, slope, within, **self.options)
 
-        return evaluated("least_squares", solve)
+        return evaluated("least_squares", solve, way)
 
     def _run(self, *inputs: Any) -> tuple[Any, Any, str | None]:
         result = self.scipy(*inputs)
-        return result.x, result, failure_of(result.success, result.message, result.grad)
+        return result.x, result, None if result.success else result.message
 
     def result(self) -> Any:
         """What SciPy returns, with tensors in it if tensors went in."""
@@ -270,7 +280,7 @@ class _LeastSquares(_Fit):
 
         inputs = self.groups().inputs
         if is_plain(inputs):
-            return self.scipy(*inputs)
+            return self.scipy(*inputs, way="jac='2-point' says so without a warning")
         x, success, known = self.solution(self._run)
         found = scipy.optimize.OptimizeResult(success=success) if known is None else known
         r = self.residuals(x, [], self.problem.operands)
@@ -324,7 +334,8 @@ def curve_fit(
         check_finite: Whether to raise for data that are not finite.
         bounds: Lower and upper bounds of the parameters, as for `least_squares`.
         method: "lm", "trf" or "dogbox".
-        jac: The Jacobian, `jac(xdata, *parameters)`, if there is a better way to it.
+        jac: The Jacobian, `jac(xdata, *parameters)`, if there is a better way to it; or how SciPy
+            computes differences, such as "2-point".
         full_output: Whether to return all that SciPy does.
         nan_policy: What to do about NaN in the data.
         **kwargs: Options of `scipy.optimize.leastsq` or `least_squares`.
@@ -333,6 +344,8 @@ def curve_fit(
         The parameters and their covariance, as SciPy does: tensors if tensors went in.
 
     Raises:
+        ConvergenceError: Tensors went in, and SciPy found no minimum; else it is SciPy's
+            RuntimeError.
         LinAlgError: In a derivative: the data do not determine the parameters.
         UnsupportedError: Something is differentiated, and `nan_policy` is "omit"; or
             `full_output` under `vmap` or `jit`.
@@ -354,7 +367,7 @@ def curve_fit(
     def result() -> Any:
         inputs = fit.groups().inputs
         if is_plain(inputs):
-            out = fit.scipy(*inputs)
+            out = fit.scipy(*inputs, way="jac='2-point' says so without a warning")
             return out if full_output else out[:2]
         if nan_policy == "omit":
             raise UnsupportedError(
@@ -412,8 +425,8 @@ class _CurveFit(_Fit):
             return solve_triangular(cholesky(sigma), missed, lower=True)
         return missed / reshape(sigma, (-1,))
 
-    def scipy(self, *inputs: Any) -> Any:
-        """What SciPy returns for plain arrays."""
+    def scipy(self, *inputs: Any, way: str | None = None) -> Any:
+        """What SciPy returns for plain arrays; with `way` also by differences (`evaluated`)."""
         import scipy.optimize
 
         (p0,), limits, (ydata, *sigma), operands = self.groups().split(inputs)
@@ -428,9 +441,11 @@ class _CurveFit(_Fit):
         def model(xdata: Any, *p: Any) -> Any:
             return value(np.asarray(p), xdata)
 
-        def solve(make: Make) -> Any:
+        def solve(make: Make | None) -> Any:
             options = dict(self.options)
-            if "jac" not in options:
+            if isinstance(options.get("jac"), str) and self._is_lm():
+                del options["jac"]  # its own differences are the only ones it takes
+            elif "jac" not in options and make is not None:
                 slope = make(jacobian(value))
                 options["jac"] = lambda xdata, *p: slope(np.asarray(p), xdata)
             return scipy.optimize.curve_fit(
@@ -450,7 +465,11 @@ class _CurveFit(_Fit):
                 **self._more,
             )
 
-        return evaluated("curve_fit", solve)
+        return evaluated("curve_fit", solve, way)
+
+    def _is_lm(self) -> bool:
+        method: str = self.options.get("method", "trf" if self.bounds else "lm")
+        return method == "lm"
 
     def covariance(self, popt: Any, absolute: bool, known: Any) -> Any:
         """The covariance of the parameters, (JᵀJ)⁻¹, for residuals with deviation 1 if `absolute`.

@@ -18,9 +18,10 @@ from gradtape.ops.arguments import as_array
 from gradtape.ops.checks import check_axes
 from gradtape.ops.matmul import dot
 from gradtape.ops.shape import reshape
-from gradtape.solvers.optimize.bounds import at_bounds, of_pairs, sides, with_bounds
+from gradtape.solvers.optimize.bounds import of_pairs, with_bounds
 from gradtape.solvers.optimize.constraints import Constraints
 from gradtape.solvers.optimize.evaluator import Make, evaluated
+from gradtape.solvers.optimize.optimality import Conditions
 from gradtape.solvers.optimize.solution import (
     FLOAT,
     INTEGER,
@@ -56,9 +57,9 @@ def minimize(
     """Minimize a function of several variables, as `scipy.optimize.minimize` does.
 
     SciPy takes the steps. Methods that use gradients and Hessians, or products with them, get them
-    from gradtape if `jac`, `hess` and `hessp` are not given. If `args`, bounds, `args` of
-    constraints, or tensors that `fun` uses from outside are being differentiated, so is the
-    minimum: x is as accurate as SciPy makes it, so choose `tol` accordingly.
+    from gradtape if `jac`, `hess` and `hessp` are not given. If `args`, bounds, `args` and
+    bounds of constraints, or tensors that functions use from outside are being differentiated, so
+    is the minimum.
 
     Args:
         fun: The function, `fun(x, *args)`, which returns one number.
@@ -66,7 +67,7 @@ def minimize(
         args: Further arguments of the function, which may be nested containers.
         method: One of SciPy's.
         jac: The gradient, if there is a better way to it; or True if `fun` returns it, too; or how
-            SciPy computes differences, such as "3-point".
+            SciPy computes differences of it and of constraints, such as "3-point".
         hess: The Hessian, likewise.
         hessp: The product of the Hessian with a vector, `hessp(x, p, *args)`.
         bounds: Lower and upper bounds of the variables. A variable at an active bound moves with
@@ -150,14 +151,14 @@ class _Minimization:
 
         groups = self._groups()
         if is_plain(groups.inputs):
-            return self._minimized(groups.inputs)
+            return self._minimized(groups.inputs, "jac='2-point' says so without a warning")
         count, more = self._unknowns.leaves[0].shape[0], len(self._constraints)
         solution = Solution(
             "minimize",
             self._found,
             self._equations,
             [Aval((count,), FLOAT), Aval((more,), FLOAT)] if more else [Aval((count,), FLOAT)],
-            [Aval((count,), INTEGER), Aval((more,), INTEGER)],
+            [Aval((count,), INTEGER), Aval((more,), INTEGER), Aval((count,), FLOAT)],
             what="a Hessian" if not more else "a Hessian with active constraints",
             symmetric=not (self._bounds or more),
         )
@@ -170,8 +171,8 @@ class _Minimization:
 
     # ---- SciPy -----------------------------------------------------------------------------
 
-    def _minimized(self, inputs: Sequence[Any]) -> Any:
-        """What SciPy returns for plain arrays."""
+    def _minimized(self, inputs: Sequence[Any], way: str | None = None) -> Any:
+        """What SciPy returns for plain arrays; with `way` also by differences (`evaluated`)."""
         import scipy.optimize
 
         (x0,), bounds, operands, more = self._groups().split(inputs)
@@ -184,7 +185,9 @@ class _Minimization:
         if method is None:
             method = "SLSQP" if self._constraints.problems else "L-BFGS-B" if bounds else "BFGS"
 
-        def solve(make: Make) -> Any:
+        def solve(make: Make | None) -> Any:
+            # Differences that are asked for are also those of constraints.
+            make = None if isinstance(given.jac, str) else make
             function, derivatives = self._with_derivatives(method, operands, make)
             return scipy.optimize.minimize(
                 function,
@@ -198,10 +201,10 @@ class _Minimization:
                 options=given.options,
             )
 
-        return evaluated("minimize", solve)
+        return evaluated("minimize", solve, way)
 
     def _with_derivatives(
-        self, method: Any, operands: Sequence[Any], make: Make
+        self, method: Any, operands: Sequence[Any], make: Make | None
     ) -> tuple[Callable[..., Any], dict[str, Any]]:
         """The function for SciPy, and its derivatives: the user's, or gradtape's."""
         given, known = self._given, self._problem.arguments(operands)
@@ -215,6 +218,8 @@ class _Minimization:
 
         found = {"jac": bound(given.jac), "hess": bound(given.hess), "hessp": bound(given.hessp)}
         function: Callable[..., Any] = bound(self._fun) if self._both else value
+        if make is None:
+            return function, found
         if given.jac is None and low in _GRADIENTS:
             function, found["jac"] = make(value_and_grad(value)), True
         exact = found["jac"] is True or callable(found["jac"])
@@ -229,28 +234,28 @@ class _Minimization:
 
     def _found(self, *inputs: Any) -> Found:
         result = self._minimized(inputs)
+        (x0,), bounds, operands, more = self._groups().split(inputs)
+
+        def value(x: Any) -> Any:
+            return reshape(self._problem(x, operands), ())
+
+        def constrained(x: Any) -> Any:
+            return self._constraints.value(x, more)
+
+        limits = self._constraints.limits
+        limited = (constrained, limits(more)) if len(self._constraints) else ()
+        conditions = Conditions(value, bounds, *limited)
         x = np.asarray(result.x, FLOAT)
-        _, bounds, operands, more = self._groups().split(inputs)
-        if result.success and not bounds and not len(self._constraints):
-            return Found([x], [np.zeros(x.shape, INTEGER), np.zeros(0, INTEGER)], result, None)
-        slope = np.asarray(grad(lambda x: reshape(self._problem(x, operands), ()))(x))
-        if not len(self._constraints):
-            side = sides(x, bounds, slope)
-            failure = failure_of(result.success, result.message, slope[side == 0])
-            return Found([x], [side, np.zeros(0, INTEGER)], result, failure)
-        # Which variables are free depends on the multipliers, and these on which are free.
-        side = at_bounds(x, bounds)
-        for _ in range(len(x) + 1):
-            found = self._constraints.multipliers(x, more, slope, side == 0)
-            before, side = side, sides(x, bounds, found[2])
-            if (side == before).all():
-                break
-        failure = failure_of(result.success, result.message, found[2][side == 0])
-        return Found([x, found[0]], [side, found[1]], result, failure)
+        found = conditions.optimum(x, x0, succeeded=result.success)
+        failure = failure_of(result.success, result.message, found.failure)
+        constants = [found.side, found.active, found.x - x]
+        results = [x, found.multipliers] if len(self._constraints) else [x]
+        return Found(results, constants, result, failure, bool(result.success))
 
     def _equations(self, x: Sequence[Any], constants: Sequence[Any], inputs: Sequence[Any]) -> Any:
         _, bounds, operands, more = self._groups().split(inputs)
-        side, active, _ = constants
+        side, active, left = constants[:3]
+        at = x[0] + left
 
         def lagrangian(v: Any) -> Any:
             value = reshape(self._problem(v, operands), ())
@@ -258,8 +263,7 @@ class _Minimization:
                 return value
             return value - dot(x[1], self._constraints.value(v, more))
 
-        equations = [with_bounds(grad(lagrangian)(x[0]), x[0], side, bounds)]
+        equations = [with_bounds(grad(lagrangian)(at), at, side, bounds)]
         if len(x) > 1:
-            value = self._constraints.value(x[0], more)
-            equations.append(self._constraints.equations(value, x[1], active))
+            equations.append(self._constraints.equations(at, x[1], active, more))
         return equations

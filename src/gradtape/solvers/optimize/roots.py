@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape.autodiff.arguments import as_function
+from gradtape.autodiff.forward import ones_like
 from gradtape.autodiff.jacobians import jacobian
 from gradtape.autodiff.reverse import grad
+from gradtape.autodiff.transforms import jvp
 from gradtape.core.aval import Aval
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
@@ -25,6 +27,7 @@ from gradtape.solvers.optimize.solution import (
     failure_of,
     is_plain,
 )
+from gradtape.solvers.optimize.zero import wrong_root
 from gradtape.solvers.problem import Problem, Unknowns, with_captures
 
 # SciPy's default: four times the distance from 1 to the next number.
@@ -58,7 +61,8 @@ def root(
         x0: Where to begin.
         args: Further arguments of the function, which may be nested containers.
         method: One of SciPy's.
-        jac: The Jacobian, if there is a better way to it; or whether `fun` returns it, too.
+        jac: The Jacobian, if there is a better way to it; or whether `fun` returns it, too, which
+            False leaves to SciPy's differences.
         tol: SciPy's tolerance.
         callback: Called after each step.
         options: SciPy's options of the method.
@@ -84,6 +88,10 @@ def root(
     name = "root"
     fun = as_function(fun, name)
     check_choice(name, _METHODS, method=method.lower())
+    if isinstance(jac, str):
+        raise ArgumentError(
+            f"{name}: got jac={jac!r}, expected a function, True, or False for SciPy's differences"
+        )
     returns_jac = jac is not None and not callable(jac) and bool(jac)
     supplied = jac is None and method.lower() in _USE_JACOBIAN
     x0 = as_array(x0)
@@ -92,13 +100,13 @@ def root(
     unknowns = Unknowns(name, x0)
     problem = Problem(name, _first(fun) if returns_jac else fun, unknowns, as_tuple(args))
 
-    def run(x0: Any, *operands: Any) -> Found:
+    def scipys(x0: Any, *operands: Any, way: str | None = None) -> Any:
         def value(x: Any) -> Any:
             return problem(x, operands)
 
-        def solve(make: Make) -> Any:
+        def solve(make: Make | None) -> Any:
             function, slope = value, jac
-            if supplied:
+            if supplied and make is not None:
                 slope = make(lambda x: reshape(jacobian(value)(x), (-1, x.size)))
             elif jac is not None:
                 known = problem.arguments(operands)
@@ -106,27 +114,41 @@ def root(
                 slope = (lambda x: jac(x, *known)) if callable(jac) else jac
             return scipy.optimize.root(function, x0, (), method, slope, tol, callback, options)
 
-        result = evaluated(name, solve)
-        failure = failure_of(result.success, result.message, result.fun)
-        return Found([result.x], [], result, failure)
+        return evaluated(name, solve, way)
+
+    return with_captures([problem], lambda: _vector_root(problem, unknowns, scipys))
+
+
+def _vector_root(problem: Problem, unknowns: Unknowns, scipys: Callable[..., Any]) -> Any:
+    """SciPy's result, with tensors in it if tensors went in.
+
+    Args:
+        problem: The function.
+        unknowns: Where to begin.
+        scipys: `scipys(x0, *operands)` returns SciPy's result for plain arrays.
+    """
+    import scipy.optimize
+
+    def run(x0: Any, *operands: Any) -> Found:
+        result = scipys(x0, *operands)
+        wrong = wrong_root(lambda x: problem(x, operands), result.x, [x0])
+        failure = failure_of(result.success, result.message, wrong)
+        return Found([result.x], [], result, failure, bool(result.success))
 
     def residual(x: Any, _constants: Any, inputs: Any) -> Any:
         return problem(x[0], inputs[1:])
 
-    def solution() -> Any:
-        inputs = [*unknowns.leaves, *problem.operands]
-        if is_plain(inputs):
-            return run(*inputs).result
-        aval = Aval(unknowns.leaves[0].shape, FLOAT)
-        solved = Solution(name, run, residual, [aval], what="a Jacobian")
-        (x,), constants = solved(inputs, 1)
-        result = scipy.optimize.OptimizeResult(success=constants[-1] != 0)
-        if solved.found is not None:
-            result = solved.found.result
-        result.update(x=x, fun=problem(x, problem.operands))
-        return result
-
-    return with_captures([problem], solution)
+    inputs = [*unknowns.leaves, *problem.operands]
+    if is_plain(inputs):
+        return scipys(*inputs, way="jac=False says so without a warning")
+    aval = Aval(unknowns.leaves[0].shape, FLOAT)
+    solved = Solution(problem.name, run, residual, [aval], what="a Jacobian")
+    (x,), constants = solved(inputs, 1)
+    result = scipy.optimize.OptimizeResult(success=constants[-1] != 0)
+    if solved.found is not None:
+        result = solved.found.result
+    result.update(x=x, fun=problem(x, problem.operands))
+    return result
 
 
 def _first(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -168,7 +190,8 @@ def brentq(
         The root: a float, or a tensor if tensors went in; with `full_output` also the report.
 
     Raises:
-        ConvergenceError: A derivative is asked for, and SciPy did not converge.
+        ConvergenceError: A derivative is asked for, and SciPy did not find a root; or tensors
+            went in, and with `disp` SciPy would raise its RuntimeError.
         LinAlgError: In a derivative: the function has slope 0 at the root.
 
     >>> gt.grad(lambda a: gt.scipy.optimize.brentq(lambda x, a: x**2 - a, 0.0, 4.0, (a,)))(4.0)
@@ -182,7 +205,7 @@ def brentq(
             1
         ]
 
-    report = _scalar_root("brentq", f, as_tuple(args), [a, b], call)
+    report = _scalar_root("brentq", f, as_tuple(args), [a, b], call, bracket=True)
     return (report.root, report) if full_output else report.root
 
 
@@ -237,17 +260,18 @@ def root_scalar(
     own = bracket is None and x1 is None and newton in ("newton", "halley")
     gives = [d is not None and not callable(d) and bool(d) for d in (fprime, fprime2)]
 
-    def call(value: Callable[[Any], Any], make: Make, points: Any, known: Any) -> Any:
+    def call(value: Callable[[Any], Any], make: Make | None, points: Any, known: Any) -> Any:
         import scipy.optimize
 
-        start = dict(zip(names, map(float, points), strict=True))
+        start = {key: point.item() for key, point in zip(names, points, strict=True)}
         ends = (start.pop("a"), start.pop("b")) if bracket is not None else None
         function = (lambda x: f(x, *known)) if any(gives) else value
         slopes = [(lambda x, d=d: d(x, *known)) if callable(d) else d for d in (fprime, fprime2)]
-        if own and slopes[0] is None:
-            slopes[0] = make(grad(value))
-        if own and newton == "halley" and slopes[1] is None and not gives[0]:
-            slopes[1] = make(grad(grad(value)))
+        if own and slopes[0] is None and make is not None:
+            slopes[0] = make(_slope(value))
+        second = newton == "halley" and slopes[1] is None and not gives[0]
+        if own and second and make is not None:
+            slopes[1] = make(_slope(_slope(value)))
         return scipy.optimize.root_scalar(
             function, (), method, ends, *slopes, **start, xtol=xtol, rtol=rtol, maxiter=maxiter,
             options=options,
@@ -257,11 +281,20 @@ def root_scalar(
     points |= {key: point for key, point in (("x0", x0), ("x1", x1)) if point is not None}
     names = list(points)
     base = _first(f) if any(gives) else f
-    return _scalar_root("root_scalar", base, as_tuple(args), list(points.values()), call)
+    within = bracket is not None
+    return _scalar_root(
+        "root_scalar", base, as_tuple(args), list(points.values()), call, bracket=within
+    )
 
 
 def _scalar_root(
-    name: str, f: Callable[..., Any], args: tuple[Any, ...], points: list[Any], call: Any
+    name: str,
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    points: list[Any],
+    call: Any,
+    *,
+    bracket: bool,
 ) -> Any:
     """SciPy's report on a root of a function of one number.
 
@@ -271,25 +304,32 @@ def _scalar_root(
         args: Its further arguments.
         points: Where the root is searched for.
         call: `call(value, make, points, args)` calls SciPy.
+        bracket: Whether the root is between the points.
     """
     import scipy.optimize
 
-    guesses = [np.asarray(p, FLOAT) if is_plain([p]) else stop_gradient(p) for p in points]
+    guesses = [_point(p) if is_plain([p]) else stop_gradient(p) for p in points]
     if not guesses:
         raise ArgumentError(f"{name}: got no point to begin at, expected a bracket or x0")
+    dtype = np.result_type(FLOAT, *(guess.dtype for guess in guesses))
     unknowns = Unknowns(name, guesses[0])
     problem = Problem(name, as_function(f, name), unknowns, args)
 
-    def run(*inputs: Any) -> Found:
+    def scipys(*inputs: Any, way: str | None = None) -> Any:
         begin, operands = inputs[: len(guesses)], inputs[len(guesses) :]
 
         def value(x: Any) -> Any:
             return problem(x, operands)
 
-        report = evaluated(name, lambda make: call(value, make, begin, problem.arguments(operands)))
-        left = 0.0 if report.converged else value(report.root)
-        failure = failure_of(report.converged, report.flag, left)
-        return Found([report.root], [], report, failure)
+        known = problem.arguments(operands)
+        return evaluated(name, lambda make: call(value, make, begin, known), way)
+
+    def run(*inputs: Any) -> Found:
+        report = scipys(*inputs)
+        begin, operands = inputs[: len(guesses)], inputs[len(guesses) :]
+        wrong = wrong_root(lambda x: problem(x, operands), report.root, begin, bracket=bracket)
+        failure = failure_of(report.converged, report.flag, wrong)
+        return Found([report.root], [], report, failure, bool(report.converged))
 
     def residual(x: Any, _constants: Any, inputs: Any) -> Any:
         return problem(x[0], inputs[len(guesses) :])
@@ -297,8 +337,8 @@ def _scalar_root(
     def solution() -> Any:
         inputs = [*Unknowns(name, guesses).leaves, *problem.operands]
         if is_plain(inputs):
-            return run(*inputs).result
-        solved = Solution(name, run, residual, [Aval((), FLOAT)], what="a derivative")
+            return scipys(*inputs, way="fprime=False says so without a warning")
+        solved = Solution(name, run, residual, [Aval((), dtype)], what="a derivative")
         (x,), constants = solved(inputs, len(guesses))
         report = scipy.optimize.OptimizeResult(converged=constants[-1] != 0)
         if solved.found is not None:
@@ -307,6 +347,21 @@ def _scalar_root(
         return report
 
     return with_captures([problem], solution)
+
+
+def _point(p: Any) -> Any:
+    p = np.asarray(p)
+    return p.astype(np.result_type(FLOAT, p.dtype))
+
+
+def _slope(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The derivative of a function of one number, which may be complex."""
+    slope = grad(f)
+
+    def of(x: Any) -> Any:
+        return jvp(f, (x,), (ones_like(x),))[1] if np.iscomplexobj(x) else slope(x)
+
+    return of
 
 
 # ---- fixed points -------------------------------------------------------------------------------
@@ -337,6 +392,8 @@ def fixed_point(
         The fixed point: an array, or a tensor if tensors went in.
 
     Raises:
+        ConvergenceError: Tensors went in, and SciPy found no fixed point; else it is SciPy's
+            RuntimeError.
         LinAlgError: In a derivative: the fixed point is not isolated.
 
     >>> def root(a):
@@ -350,11 +407,17 @@ def fixed_point(
     unknowns = Unknowns(name, as_array(x0))
     problem = Problem(name, as_function(func, name), unknowns, as_tuple(args))
 
-    def run(x0: Any, *operands: Any) -> Found:
-        x = scipy.optimize.fixed_point(
+    def scipys(x0: Any, *operands: Any) -> Any:
+        return scipy.optimize.fixed_point(
             lambda x: problem(x, operands), x0, (), xtol, maxiter, method
         )
-        return Found([x], [], x, None)
+
+    def run(x0: Any, *operands: Any) -> Found:
+        def step(x: Any) -> Any:
+            return problem(x, operands) - x
+
+        x = scipys(x0, *operands)
+        return Found([x], [], x, wrong_root(step, x, [x0], terms=x))
 
     def residual(x: Any, _constants: Any, inputs: Any) -> Any:
         return x[0] - problem(x[0], inputs[1:])
@@ -362,7 +425,7 @@ def fixed_point(
     def solution() -> Any:
         inputs = [*unknowns.leaves, *problem.operands]
         if is_plain(inputs):
-            return run(*inputs).result
+            return scipys(*inputs)
         aval = Aval(unknowns.leaves[0].shape, FLOAT)
         return Solution(name, run, residual, [aval], what="a matrix I − ∂func/∂x")(inputs, 1)[0][0]
 

@@ -18,6 +18,10 @@ from gradtape.solvers.linear import linear_solver
 from gradtape.solvers.require import Failure, require
 
 FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
+_NO_SOLUTION = (
+    "{}: got no solution from SciPy ({}), expected one to differentiate; begin elsewhere, allow "
+    "more steps, or detach() the arguments"
+)
 
 
 @dataclasses.dataclass
@@ -26,15 +30,17 @@ class Found:
 
     Attributes:
         x: What was solved for, as arrays.
-        constants: Integers that the equations depend on, such as which bounds are active.
+        constants: What else the equations depend on, such as which bounds are active.
         result: What SciPy returned.
-        failure: What it says went wrong; None if nothing did.
+        failure: Why there is no derivative; None if there is one.
+        success: Whether SciPy says that it is a solution; by default, whether there is no failure.
     """
 
     x: Sequence[Any]
     constants: Sequence[Any]
     result: Any
     failure: str | None
+    success: bool | None = None
 
 
 class Solution:
@@ -64,43 +70,56 @@ class Solution:
         what: str,
         symmetric: bool = False,
     ) -> None:
-        self._name, self._run, self._count = name, run, len(avals)
+        self._name, self._run, self._avals = name, run, avals
         self.found: Found | None = None
         # Whether results are noted; a compiled function calls it after that.
         self._notes: list[Found] | None = []
         self._failures: list[str] = []
         linear = linear_solver(name, what, "auto", iterative="cg" if symmetric else "gmres")
-        constants = [*constants, Aval((), INTEGER)]
+        # Whether there is a derivative, and whether SciPy says that it is a solution.
+        constants = [*constants, Aval((), INTEGER), Aval((), INTEGER)]
         self._function = ImplicitFunction(
             name, residual, avals, constants, linear, self._usable, symmetric=symmetric
         )
 
     def _solve(self, *inputs: Any) -> tuple[Any, ...]:
-        found = self._run(*(np.asarray(x) for x in inputs))
+        try:
+            found = self._run(*(np.asarray(x) for x in inputs))
+        except RuntimeError as error:
+            if not _is_scipys(error):
+                raise
+            said = " ".join(str(error).split()).rstrip(".")
+            raise ConvergenceError(_NO_SOLUTION.format(self._name, said)) from error
         if self._notes is not None:
             self._notes.append(found)
             self._failures += [found.failure] if found.failure else []
-        success = np.array(found.failure is None, INTEGER)
-        x = [np.asarray(leaf, FLOAT) for leaf in found.x]
-        return *x, *found.constants, success
+        usable = found.failure is None
+        success = usable if found.success is None else found.success
+        x = [np.asarray(leaf, aval.dtype) for leaf, aval in zip(found.x, self._avals, strict=True)]
+        flags = (np.array(flag, INTEGER) for flag in (usable, success))
+        return *x, *found.constants, *flags
 
     def _usable(self, constants: Sequence[Any], v: Any) -> Any:
         """A vector of a derivative, which there is only of a solution."""
-        said = self._failures[0] if self._failures else "success is False"
-        failure = Failure(
-            ConvergenceError,
-            f"{self._name}: got no solution from SciPy ({said}), expected one to differentiate; "
-            "begin elsewhere, allow more steps, or detach() the arguments",
-        )
-        return require([v], 1 - astype(constants[-1], v.dtype), 0.5, failure)[0]
+        said = self._failures[0] if self._failures else "x does not solve the equations"
+        failure = Failure(ConvergenceError, _NO_SOLUTION.format(self._name, said))
+        return require([v], 1 - astype(constants[-2], v.dtype), 0.5, failure)[0]
 
     def __call__(self, inputs: Sequence[Any], guesses: int) -> tuple[list[Any], list[Any]]:
         """The solution, and the constants; the last of them is 1 for success."""
         values = list(self._function(self._solve, inputs, guesses))
         if not is_unknown(values[0]) and self._notes:
             self.found = self._notes[0]
-        self._notes = None
-        return values[: self._count], values[self._count :]
+        self._notes, count = None, len(self._avals)
+        return values[:count], values[count:]
+
+
+def _is_scipys(error: BaseException) -> bool:
+    """Whether SciPy raised an error, and not a function that it called."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("scipy.")
 
 
 def is_plain(inputs: Sequence[Any]) -> bool:
@@ -113,12 +132,11 @@ def as_tuple(args: Any) -> tuple[Any, ...]:
     return args if isinstance(args, tuple) else (args,)
 
 
-def failure_of(succeeded: Any, message: Any, residual: Any) -> str | None:
-    """What SciPy says went wrong, with the norm of what should be 0; None if nothing did."""
-    if succeeded:
-        return None
-    said = " ".join(str(message).split()).rstrip(".")
-    return f"{said}; the residual is {float(np.linalg.norm(np.ravel(residual))):.3g}"
+def failure_of(succeeded: Any, message: Any, wrong: str | None) -> str | None:
+    """Why there is no derivative: what is wrong with x, and what SciPy says; None if x is right."""
+    if succeeded or wrong is None:
+        return wrong
+    return f"{' '.join(str(message).split()).rstrip('.')}; {wrong}"
 
 
 class Groups:
