@@ -97,6 +97,26 @@ def test_zeros_that_were_computed(rng: Any) -> None:
     same(jacobian(x, scale + 1.0), np.diag(scale - 1.0))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_zeros_that_were_computed_and_that_a_loop_goes_through(reverse: bool, rng: Any) -> None:
+    """The zeros of `rates - 1` are not those of `rates`."""
+
+    def function(x: Any, rates: Any) -> Any:
+        return gt.scan(lambda s, t: (s, s * t), x, rates - 1.0, reverse=reverse)[1]
+
+    jacobian, x = gt.sparse_jacobian(function), rng.normal(size=2)
+    for rates in ([[1.0, 2.0]], [[2.0, 1.0]], [[1.0, 1.0]], [[3.0, 2.0]]):
+        same(jacobian(x, np.array(rates)), np.diag(np.array(rates)[0] - 1.0))
+        rows = [[1.0, 1.0], *rates]
+        expected = gt.jacrev(function)(x, np.array(rows)).reshape(4, 2)
+        same(jacobian(x, np.array(rows)), expected)
+    # Of elements of an argument itself only the zeros count.
+    loop = gt.sparse_jacobian(lambda x, rates: gt.scan(lambda s, t: (s, s * t), x, rates)[1])
+    plan = loop.plan(x, np.eye(2))
+    assert plan.pattern.nnz == 2
+    assert loop.plan(x, 2.0 * np.eye(2)) is plan
+
+
 def test_captured_tensor_of_indices(rng: Any) -> None:
     places, x = gt.tensor(np.array([0, 1])), rng.normal(size=4)
 

@@ -17,7 +17,7 @@ from gradtape.graph.passes.dead import dead
 from gradtape.graph.trace import UNRECORDED
 from gradtape.sparsity.compressed import Traced
 from gradtape.sparsity.dependencies import Analysis, DenseBlock, Dependence
-from gradtape.sparsity.known import Known, Reliance, concrete, of_value
+from gradtape.sparsity.known import Known, Reliance, concrete, constant
 from gradtape.sparsity.op_rules import rows_of_results
 from gradtape.sparsity.pattern import SparsityPattern
 from gradtape.sparsity.rows import Rows, identity, nothing, stacked
@@ -74,7 +74,7 @@ def find_pattern(traced: Traced, values: Sequence[Any], *, hessian: bool) -> Fou
     if hessian:
         derived = pullback(_first(graph), traced.chosen, (0,), ())
         graph = derived.graph
-        constants = [Dependence(None, of_value(value)) for value in derived.constants]
+        constants = [Dependence(None, constant(value)) for value in derived.constants]
         inputs += [Dependence(None, None), *constants]
     else:
         graph = _first(graph)
@@ -120,7 +120,7 @@ def _inputs(traced: Traced, values: Sequence[Any]) -> list[Dependence]:
 def _known(number: int, value: Any) -> Known | None:
     if _is_open(value) or (array := concrete(value)) is None:
         return None
-    return Known(lambda: array, frozenset({number}))
+    return Known(lambda: array, frozenset({number}), True)
 
 
 def _is_open(value: Any) -> bool:

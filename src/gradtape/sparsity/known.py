@@ -28,9 +28,7 @@ class Known:
         moved: Whether its elements are elements of these, only at other places.
     """
 
-    def __init__(
-        self, compute: Callable[[], Any], sources: frozenset[int] = frozenset(), moved: bool = True
-    ) -> None:
+    def __init__(self, compute: Callable[[], Any], sources: frozenset[int], moved: bool) -> None:
         self._compute: Callable[[], Any] | None = compute
         self._array: Any = None
         self.sources = sources
@@ -62,12 +60,12 @@ def of_operand(operand: Operand) -> Known | None:
     """A number in the graph; None for other operands."""
     if not isinstance(operand, Literal):
         return None
-    return Known(lambda: np.asarray(operand.value))
+    return Known(lambda: np.asarray(operand.value), frozenset(), True)
 
 
-def of_value(value: Any) -> Known:
-    """An array that is always the same, such as one that a derivative rule has made."""
-    return Known(lambda: concrete(value))
+def constant(value: Any) -> Known:
+    """A number or an array that is always the same."""
+    return Known(lambda: concrete(value), frozenset(), True)
 
 
 def of_result(node: Node, number: int, operands: Sequence[Known | None]) -> Known | None:
