@@ -16,7 +16,7 @@ from gradtape.autodiff.reverse import record
 from gradtape.autodiff.transforms import jvp
 from gradtape.core.aval import Aval
 from gradtape.core.call import is_differentiable
-from gradtape.core.state import current
+from gradtape.core.state import current, values_read
 from gradtape.graph.ir import Graph, Operand, Value, replaced
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.regions import is_chosen, leaves_region
@@ -44,6 +44,8 @@ def traced(
 ) -> Derived:
     """The graph of a function of flat arguments, under the modes in force."""
     made = trace(function, avals, name, rewriting=current().rewriting)
+    for guard in made.guards:
+        values_read(guard.array)  # a function that is being traced around it depends on it, too
     constants = tuple([capture.current() for capture in made.captures])
     return Derived(dead(finish(made.graph)), constants)
 
