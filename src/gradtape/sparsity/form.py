@@ -184,7 +184,7 @@ class Form:
     def _prepared(self, values: Sequence[Any], before: _Ready | None) -> _Ready:
         request, symmetric = self.request, is_symmetric(self.traced.graph)
         if request.pattern is not None:
-            found = Found(self._given(request.hessian and symmetric), ())
+            found = Found(self._given(request.hessian and symmetric))
         else:
             found = self.find(values)
         if before is not None and same_pattern(found.pattern, before.found.pattern):

@@ -17,7 +17,7 @@ from gradtape.graph.switch_op import Switch
 from gradtape.graph.trace import Trace, composition, trace
 from gradtape.graph.while_op import While
 from gradtape.sparsity.dependencies import Call, Dependence, reduced
-from gradtape.sparsity.known import Known, constant
+from gradtape.sparsity.known import Known, of_number
 from gradtape.sparsity.lowering_rules import Made, dense
 from gradtape.sparsity.rows import Rows, identity, nothing, same, stacked, union
 
@@ -40,7 +40,7 @@ def composite(call: Call) -> Made:
         for operand, rows, dependence in zip(call.node.operands, call.rows, call.given, strict=True)
         if isinstance(operand, Value)
     ]
-    inputs += [Dependence(None, constant(capture.value)) for capture in traced.captures]
+    inputs += call.analysis.hidden(traced)
     name = call.inside or call.node.op.name
     made = call.analysis.outputs(traced.graph, inputs, call.line, name)
     return [found.rows for found in made]
@@ -124,8 +124,7 @@ def _followed(
 ) -> Made:
     """The rows of the outputs of a derivative, in which only what moves depends on something."""
     fixed = [Dependence(None, dependence.known) for dependence in given]
-    constants = [Dependence(None, constant(value)) for value in derived.constants]
-    inputs = [*fixed, *moving, *constants]
+    inputs = [*fixed, *moving, *call.analysis.hidden(derived.trace)]
     return [d.rows for d in call.followed(derived.graph, inputs)]
 
 
@@ -165,7 +164,7 @@ def _unrolled(
     results: list[list[Rows | None]] = [[] for _ in loop.body.outputs[loop.carries :]]
     steps = range(loop.length)
     for t in reversed(steps) if loop.reverse else steps:
-        number = [Dependence(None, constant(t))] * loop.counted
+        number = [Dependence(None, of_number(t))] * loop.counted
         parts = [_of_step(array, t, loop.length) for array in arrays]
         out = call.followed(loop.body, [*consts, *number, *carry, *parts])
         carry = [_evaluated(found) for found in out[: loop.carries]]
