@@ -64,6 +64,7 @@ class Analysis:
         blocks: What was taken as dense.
         reliance: What the rows depend on by value.
         guards: Arrays whose elements decided a graph that was followed.
+        following: Functions whose own rules are being followed, one inside of the other.
     """
 
     def __init__(self, rule: Callable[[Call], Sequence[Rows | None]]) -> None:
@@ -71,6 +72,7 @@ class Analysis:
         self.blocks: dict[DenseBlock, None] = {}
         self.reliance = Reliance()
         self.guards: list[Guard] = []
+        self.following: list[Op] = []
         # One for each array or tensor: a rule that is followed at each step of a loop uses the same
         # ones each time.
         self._captures: dict[int, Capture] = {}

@@ -196,11 +196,13 @@ class Form:
         compiled = self._compiled(plan)
         try:
             compiled.graph(*plan.colours, *values)
-        except NotDifferentiableError:
-            # A function with only a custom_vjp in it has no forward mode.
-            if not plan.forward or request.mode != "auto":
+        except (NotDifferentiableError, RecursionError) as error:
+            # A function with only a custom_vjp in it has no forward mode, and one with a custom_jvp
+            # whose rule calls the function itself no reverse mode.
+            other = "reverse" if isinstance(error, NotDifferentiableError) else "forward"
+            if request.mode != "auto" or not (plan.forward if other == "reverse" else plan.reverse):
                 raise
-            plan = jacobian_plan(found.pattern, "reverse")._replace(name=request.name)
+            plan = jacobian_plan(found.pattern, other)._replace(name=request.name)
             compiled = self._compiled(plan)
         return _Ready(found, plan, compiled)
 

@@ -25,6 +25,10 @@ from gradtape.sparsity.rows import Rows, identity, nothing, same, stacked, union
 _MOST_CALLS = 20_000
 # So often the rows of a loop may grow before they are taken as dense.
 _MOST_ROUNDS = 100
+# So many functions at most whose rules are followed at once, one inside of the other, and so many
+# of the same name: rules may make new functions each time that they are called.
+_MOST_NESTED = 6
+_MOST_OF_A_NAME = 2
 
 
 # ---- compositions -------------------------------------------------------------------------------
@@ -69,15 +73,31 @@ def custom(call: Call) -> Made:
 
     What only one of the directions passes on is passed on.
     """
+    op, following = call.node.op, call.analysis.following
+    if any(other is op or other.identity == op.identity for other in following):
+        return dense(call, "its rule calls the function itself")
+    namesakes = sum(other.name == op.name for other in following)
+    if namesakes == _MOST_OF_A_NAME or len(following) == _MOST_NESTED:
+        return dense(call, "rules call functions with rules, and do not come to an end")
+    following.append(op)
+    try:
+        return _by_rules(call)
+    finally:
+        following.pop()
+
+
+def _by_rules(call: Call) -> Made:
+    """The rows of the results by both rules of a function."""
     graph, given = _alone(call)
     moving = [n for n, dependence in enumerate(given) if dependence.rows is not None]
     found: Made = [None] * len(call.outs)
-    errors = []
+    errors: list[Exception] = []
     for direction in (_pushed, _pulled):
         try:
             made = direction(call, graph, given, moving)
             found = [union(*pair) for pair in zip(found, made, strict=True)]
-        except GradtapeError as error:
+        except (GradtapeError, RecursionError) as error:
+            # A custom_jvp whose rule calls the function has no reverse mode.
             errors.append(error)
     return dense(call, f"its rules cannot be traced: {errors[0]}") if len(errors) == 2 else found
 
