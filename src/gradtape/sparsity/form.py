@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from gradtape import tree
 from gradtape.autodiff.arguments import as_primals, selected
 from gradtape.backends import is_raw
@@ -31,6 +29,7 @@ from gradtape.graph.trace import Trace, TraceLevel, is_truth, trace
 from gradtape.sparsity.compressed import Traced, program
 from gradtape.sparsity.finding import Found, find_pattern, is_symmetric
 from gradtape.sparsity.pattern import SparsityPattern, given_pattern, same_pattern, truths
+from gradtape.sparsity.pattern_check import coarsest, probes_for
 from gradtape.sparsity.plan import SparsePlan, hessian_plan, jacobian_plan
 
 
@@ -216,12 +215,10 @@ class Form:
         return SparsityPattern(truths(pattern.matrix + pattern.matrix.T), pattern.blocks)
 
     def _compiled(self, plan: SparsePlan) -> Compiled:
-        probe = None
+        probes = None
         if self.request.pattern is not None:
-            rng = np.random.default_rng(plan.pattern.nnz)
-            size = plan.pattern.shape[0 if plan.only_reverse else 1]
-            probe = rng.uniform(1.0, 2.0, size) * rng.choice([-1.0, 1.0], size)
-        compiled: Compiled = jit(program(self.traced, plan, probe))
+            probes = probes_for(plan, float(coarsest(self.traced.graph).eps))
+        compiled: Compiled = jit(program(self.traced, plan, probes))
         return compiled
 
 
