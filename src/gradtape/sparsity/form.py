@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from gradtape import tree
 from gradtape.autodiff.arguments import as_primals, selected
@@ -138,6 +138,9 @@ class Form:
                     f"{name}: the function returned {a_type(result)}, expected one array; put "
                     "results together with np.concatenate, or return others with has_aux=True"
                 )
+            for leaf in further:
+                _check_array(leaf, f"{name}: the function returned {{}} in aux")
+            _check_array(main[0], f"{name}: the function returned {{}}")
             return [*main, *further]
 
         avals = [leaf_aval(leaf) for leaf in given.leaves]
@@ -199,11 +202,25 @@ class Form:
             # A function with only a custom_vjp in it has no forward mode, and one with a custom_jvp
             # whose rule calls the function itself no reverse mode.
             other = "reverse" if isinstance(error, NotDifferentiableError) else "forward"
-            if request.mode != "auto" or not (plan.forward if other == "reverse" else plan.reverse):
+            if not (plan.forward if other == "reverse" else plan.reverse):
                 raise
             plan = jacobian_plan(found.pattern, other)._replace(name=request.name)
             compiled = self._compiled(plan)
+            if request.mode != "auto":
+                self._advise(compiled, [*plan.colours, *values], error)
         return _Ready(found, plan, compiled)
+
+    def _advise(self, compiled: Compiled, values: Sequence[Any], error: Exception) -> NoReturn:
+        """Raise the error of a direction that was asked for; with the other one, if that works."""
+        try:
+            compiled.graph(*values)
+        except (NotDifferentiableError, RecursionError):
+            raise error from None
+        other = "reverse" if isinstance(error, NotDifferentiableError) else "forward"
+        raise NotDifferentiableError(
+            f"{self.request.name}: got mode={self.request.mode!r} ({error}), expected a direction "
+            f'that the function has; use mode="{other}" or "auto"'
+        ) from error
 
     def _given(self, symmetric: bool) -> SparsityPattern:
         """The pattern that the user has given; with its mirror image if that is the same matrix."""
@@ -228,6 +245,11 @@ class _Ready(NamedTuple):
     found: Found
     plan: SparsePlan
     compiled: Compiled
+
+
+def _check_array(leaf: Any, text: str) -> None:
+    if not isinstance(leaf, Tensor) and not is_raw(leaf):
+        raise GradtapeError(f"{text.format(a_type(leaf))}, expected arrays, numbers or containers")
 
 
 def _name(function: Any) -> str:
