@@ -166,3 +166,24 @@ def test_tracing_inside_a_transform_captures_its_tensors() -> None:
         return run_trace(result, X)
 
     assert_same_bits(gt.grad(function)(X), gt.grad(lambda w: np.sum(X * w * w))(X))
+
+
+def test_truths_that_decide_a_rule_in_a_loop() -> None:
+    """The graph of the loop's gradient depends on them, and is traced apart."""
+    truths, x = np.array([False, True, True]), np.arange(1.0, 4.0)
+
+    @gt.custom_vjp
+    def total(x: Any) -> Any:
+        return np.sum(x)
+
+    @total.defvjp
+    def _(ct: Any, out: Any, x: Any) -> Any:
+        return (ct * np.sum(x[truths]) * x,)
+
+    def looped(x: Any) -> Any:
+        return gt.scan(lambda c, _: (c + total(x), None), 0.0, None, length=2)[0]
+
+    compiled = gt.jit(gt.grad(looped))
+    for new in ([False, True, True], [True, True, True], [True, False, False]):
+        truths[:] = new
+        np.testing.assert_allclose(compiled(x), 2.0 * np.sum(x[truths]) * x)

@@ -97,6 +97,26 @@ def test_zeros_that_were_computed(rng: Any) -> None:
     same(jacobian(x, scale + 1.0), np.diag(scale - 1.0))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_zeros_that_were_computed_and_that_a_loop_goes_through(reverse: bool, rng: Any) -> None:
+    """The zeros of `rates - 1` are not those of `rates`."""
+
+    def function(x: Any, rates: Any) -> Any:
+        return gt.scan(lambda s, t: (s, s * t), x, rates - 1.0, reverse=reverse)[1]
+
+    jacobian, x = gt.sparse_jacobian(function), rng.normal(size=2)
+    for rates in ([[1.0, 2.0]], [[2.0, 1.0]], [[1.0, 1.0]], [[3.0, 2.0]]):
+        same(jacobian(x, np.array(rates)), np.diag(np.array(rates)[0] - 1.0))
+        rows = [[1.0, 1.0], *rates]
+        expected = gt.jacrev(function)(x, np.array(rows)).reshape(4, 2)
+        same(jacobian(x, np.array(rows)), expected)
+    # Of elements of an argument itself only the zeros count.
+    loop = gt.sparse_jacobian(lambda x, rates: gt.scan(lambda s, t: (s, s * t), x, rates)[1])
+    plan = loop.plan(x, np.eye(2))
+    assert plan.pattern.nnz == 2
+    assert loop.plan(x, 2.0 * np.eye(2)) is plan
+
+
 def test_captured_tensor_of_indices(rng: Any) -> None:
     places, x = gt.tensor(np.array([0, 1])), rng.normal(size=4)
 
@@ -323,6 +343,97 @@ def test_values_that_are_not_finite_are_no_missing_places() -> None:
         turned[2, 0] = 0.0
         with pytest.raises(PatternError, match="row 2"):
             gt.sparse_jacobian(lambda x: np.sqrt(x[::-1]), pattern=turned)(x)
+
+
+SMALL_BESIDE_OTHERS: dict[str, tuple[Any, Any, Any]] = {
+    "row": (
+        lambda x: np.stack([1e14 * x[0], x[1] + x[2]]), [[1, 0, 0], [0, 1, 0]], np.float64
+    ),
+    "same row": (
+        lambda x: np.stack([1e9 * x[0] + x[1], x[2]]), [[1, 0, 0], [0, 0, 1]], np.float64
+    ),
+    "huge": (lambda x: np.stack([1e30 * x[0], x[1] + x[2]]), [[1, 0, 0], [0, 1, 0]], np.float64),
+    "float32": (lambda x: x + np.float32(1e-4) * x[0], np.eye(3), np.float32),
+    "float32 row": (
+        lambda x: np.stack([1e9 * x[0], x[1] + x[2]]), [[1, 0, 0], [0, 1, 0]], np.float32
+    ),
+    "float16": (lambda x: x + np.float16(0.02) * x[0], np.eye(3), np.float16),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["auto", "reverse"])
+@pytest.mark.parametrize("name", SMALL_BESIDE_OTHERS)
+def test_missing_numbers_that_are_small_beside_others(name: str, mode: str) -> None:
+    """A row is only compared with its own rounding."""
+    function, pattern, dtype = SMALL_BESIDE_OTHERS[name]
+    jacobian = gt.sparse_jacobian(function, pattern=np.array(pattern), mode=mode)
+    with pytest.raises(PatternError, match="off by"):
+        jacobian(np.array([1.0, 2.0, 3.0], dtype))
+
+
+def _deep(x: Any) -> Any:
+    for _ in range(30):
+        x = np.sin(x * x.dtype.type(1.1)) + np.roll(x, 1) * x.dtype.type(0.3)
+    return x
+
+
+HONEST: dict[str, Any] = {
+    "chain": lambda x: np.tanh(np.sin(x * 1.3) + np.roll(x, 1) ** 2) * np.exp(-x),
+    "deep": _deep,
+    "mean": lambda x: x - np.mean(x),
+    "norm": lambda x: x / np.sqrt(np.sum(x * x)),
+    "scan": lambda x: gt.scan(lambda c, s: (np.sin(c) + s, c * s), x[0], x)[1],
+    "scales": lambda x: x * np.logspace(-3, 3, 40).astype(x.dtype) + np.roll(x, 2),
+    "cancels": lambda x: 500 * (x + np.roll(x, 1)) - 500 * x - 500 * np.roll(x, 1) + x * x,
+    "differences": lambda x: np.diff(100 * x, 2) * np.cos(x[2:]),
+    "products": lambda x: np.cumprod(1 + x / 40),
+    "sums": lambda x: np.log(np.cumsum(np.exp(x))),
+    "kinks": lambda x: np.maximum(x, np.roll(x, 1)) * np.abs(x) + np.where(x > 1.0, x, 0.0),
+}
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse", "mixed"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("name", HONEST)
+def test_rounding_is_no_missing_place(name: str, dtype: Any, mode: str, rng: Any) -> None:
+    function = HONEST[name]
+    pattern = gt.jacobian_sparsity(function)(np.ones(40, dtype))
+    jacobian = gt.sparse_jacobian(function, pattern=pattern, mode=mode)
+    for _ in range(3):
+        jacobian(rng.normal(size=40).astype(dtype))
+        jacobian(rng.integers(-2, 3, size=40).astype(dtype) + dtype(4 * (name == "norm")))
+
+
+def test_rows_that_are_nothing_but_rounding(rng: Any) -> None:
+    def function(x: Any) -> Any:
+        return (x - 1.0) ** 3 - (x**3 - 3.0 * x**2 + 3.0 * x - 1.0)
+
+    for pattern in (np.eye(40), np.eye(40) + np.roll(np.eye(40), 1, axis=0)):
+        jacobian = gt.sparse_jacobian(function, pattern=pattern)
+        for _ in range(10):
+            jacobian(rng.normal(size=40))
+
+
+def test_patterns_without_rows_or_columns() -> None:
+    for shape, function in (((0, 3), lambda x: x[:0]), ((3, 0), lambda x: np.zeros(3) + np.sum(x))):
+        for mode in ("forward", "reverse"):
+            jacobian = gt.sparse_jacobian(function, pattern=np.zeros(shape), mode=mode)
+            assert jacobian(np.ones(shape[1])).shape == shape
+
+
+def test_solvers_are_less_exact_than_their_dtype(rng: Any) -> None:
+    from gradtape.scipy import integrate
+
+    def function(x: Any) -> Any:
+        parts = [integrate.quad(lambda t, s: np.exp(-s * t), 0.0, 1.0, args=(s,))[0] for s in x]
+        return np.stack(parts) * x[0]
+
+    x = rng.uniform(0.2, 0.8, size=3)
+    pattern = gt.jacobian_sparsity(function)(x)
+    for mode in ("forward", "reverse"):
+        gt.sparse_jacobian(function, pattern=pattern, mode=mode)(x)
+    with pytest.raises(PatternError, match="row 1"):
+        gt.sparse_jacobian(function, pattern=np.eye(3))(x)
 
 
 @pytest.mark.parametrize(

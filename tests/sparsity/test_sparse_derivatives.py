@@ -14,7 +14,14 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import gradtape as gt
-from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError
+from gradtape.errors import (
+    ArgumentError,
+    ConversionError,
+    DTypeError,
+    GradtapeError,
+    NotDifferentiableError,
+    ShapeError,
+)
 from gradtape.sparsity import compressed
 
 
@@ -438,3 +445,72 @@ def test_least_squares(rng: Any) -> None:
     found = scipy.optimize.least_squares(residuals, np.zeros(20), jac=jacobian, gtol=1e-12)
     gradient = jacobian(found.x).T @ residuals(found.x)
     np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
+
+
+# ---- messages -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [gt.sparse_jacobian, gt.sparse_hessian])
+def test_what_is_no_array_in_aux_is_named(make: Any) -> None:
+    name = make.__name__
+    for aux in ({"s": "str"}, [np.ones(2), object()]):
+        with pytest.raises(GradtapeError, match=rf"^{name}: the function returned an? \w+ in aux"):
+            make(lambda x, aux=aux: (np.sum(x**2), aux), has_aux=True)(np.ones(3))
+    with pytest.raises(GradtapeError, match=rf"^{name}: the function returned a str, expected"):
+        make(lambda x: "str")(np.ones(3))
+
+
+def test_masked_arrays_are_refused_with_the_name_of_the_function() -> None:
+    masked = np.ma.array(np.ones(3), mask=[0, 1, 0])
+    for make in (gt.sparse_jacobian, gt.jacobian_sparsity, gt.sparse_hessian, gt.grad):
+        with pytest.raises(DTypeError, match=rf"^{make.__name__}: argument 0 is a masked array"):
+            make(lambda x: np.sum(x**2))(masked)
+
+
+def test_a_direction_that_the_function_lacks_is_named_with_the_other_one() -> None:
+    @gt.custom_vjp
+    def squares(x: Any) -> Any:
+        return x * x
+
+    @squares.defvjp
+    def _(ct: Any, out: Any, x: Any) -> Any:
+        return (2.0 * ct * x,)
+
+    @gt.custom_jvp
+    def doubled(x: Any) -> Any:
+        return 2.0 * x
+
+    @doubled.defjvp
+    def _(tangents: Any, out: Any, x: Any) -> Any:
+        return doubled(tangents[0])
+
+    def arrow(x: Any) -> Any:
+        return np.concatenate([np.sum(squares(x))[None], x[1:] * x[0]])
+
+    x = np.arange(1.0, 5.0)
+    for mode in ("forward", "mixed"):
+        with pytest.raises(NotDifferentiableError) as caught:
+            gt.sparse_jacobian(arrow, mode=mode)(x)
+        text = str(caught.value)
+        assert text.startswith(f"sparse_jacobian: got mode='{mode}' (squares: has no forward-mode")
+        assert 'use mode="reverse" or "auto"' in text
+    for mode in ("reverse", "auto"):
+        assert gt.sparse_jacobian(arrow, mode=mode)(x).nnz == 10
+    with pytest.raises(NotDifferentiableError, match='use mode="forward" or "auto"'):
+        gt.sparse_jacobian(doubled, mode="reverse")(x)
+    # Where no direction works, none is advised.
+    with pytest.raises(NotDifferentiableError, match=r"^neither: has no"):
+        gt.sparse_jacobian(gt.custom_vjp(neither), mode="forward")(x)
+
+
+def neither(x: Any) -> Any:
+    return x
+
+
+def test_sparse_matrices_of_scipy_are_told_apart() -> None:
+    matrix, x = scipy.sparse.csr_array(np.eye(3)), np.ones(3)
+    with pytest.raises(ConversionError) as caught:
+        gt.sparse_jacobian(lambda x: matrix @ x)(x)
+    assert "gt.sparse.from_scipy(a) @ t" in caught.value.__notes__[0]
+    got = gt.sparse_jacobian(lambda x: gt.sparse.from_scipy(matrix) @ x)(x)
+    assert got.nnz == 3

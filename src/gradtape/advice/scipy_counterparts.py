@@ -100,7 +100,7 @@ def _of_matrix(kind: str, method: str) -> str:
     # For matrices, as opposed to arrays, * is the matrix product.
     product = ("__mul__", "__rmul__") if kind.endswith("_matrix") else ()
     if method in ("__matmul__", "dot", *product):
-        return "gt.sparse.matmul(a, t)"
+        return "gt.sparse.matmul(a, t), or gt.sparse.from_scipy(a) @ t"
     if method in ("__mul__", "__rmul__", "multiply"):
         return "gt.sparse.from_scipy(a).multiply(t)"
     return "gt.sparse.from_scipy(a), whose operators take tensors"

@@ -75,6 +75,11 @@ def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
             )
             + advice
         )
+    if isinstance(value, np.ma.MaskedArray):
+        raise DTypeError(
+            f"{transform}: {where} is a masked array, which has no derivatives, expected a plain "
+            "one; use np.where with filled values"
+        )
     value = adopted(as_value(value))
     if isinstance(value, bool | int):
         raise DTypeError(

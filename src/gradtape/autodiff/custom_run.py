@@ -23,7 +23,7 @@ from gradtape.core.aval import aval_of
 from gradtape.core.call import call, is_differentiable
 from gradtape.core.lowering import Composite
 from gradtape.core.nested import unshell
-from gradtape.core.op import NotDifferentiable, Op
+from gradtape.core.op import NO_FACTS, Facts, NotDifferentiable, Op
 from gradtape.core.tensor import Tensor, read_only
 from gradtape.errors import DTypeError, GradtapeError, NotDifferentiableError, ShapeError, a_type
 from gradtape.ops.reduce import sum as sum_of
@@ -74,6 +74,7 @@ class Run:
             kind=self.kind,
             outputs=None,
             effect=self.effect,
+            facts=self._facts(),
             lower=self._lowering(),
             identity=self._identity(),
         )
@@ -85,6 +86,9 @@ class Run:
 
     def _lowering(self) -> Composite | None:
         return Composite(self._composed)
+
+    def _facts(self) -> Facts:
+        return NO_FACTS
 
     def _identity(self) -> tuple[Any, ...]:
         """What tells it from other functions of its name. The op holds the objects of these ids."""

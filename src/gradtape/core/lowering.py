@@ -10,8 +10,9 @@ runs its eager forward too.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -185,6 +186,23 @@ class Terms:
     ) -> None:
         self.sizes = sizes
         self.expression = expression
+
+
+class Whole(NamedTuple):
+    """What the results of a solver read: all of its operands, for each element of a batch.
+
+    Attributes:
+        why: Why nothing better is said, for users.
+        results: So many results, the first ones, have derivatives.
+        operands: The operands that they depend on.
+        axes: For each batch, the outermost one first, its axis in each operand; None for one that
+            is the same for all. In results it is the first axis that is left.
+    """
+
+    why: str
+    results: int
+    operands: range = range(sys.maxsize)
+    axes: tuple[tuple[int | None, ...], ...] = ()
 
 
 class Site(Protocol):

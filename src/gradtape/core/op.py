@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from gradtape.core.aval import Aval
-from gradtape.core.lowering import Lowering, Terms
+from gradtape.core.lowering import Lowering, Terms, Whole
 from gradtape.core.small_floats import infer_narrow
 from gradtape.errors import GradtapeError, NotDifferentiableError
 from gradtape.locks import load
@@ -71,7 +71,8 @@ class Facts:
             operands a. The JVP by a reads a and y, and no other operand.
         reads: What an element of the results depends on, if no lowering says it: on the element at
             its "own" place, on those along the parameter "axis", a number for all of its matrix in
-            a stack whose last axes, so many, belong to a matrix, or `Terms`. None: on everything.
+            a stack whose last axes, so many, belong to a matrix, `Terms`, or `Whole`. None: on
+            everything.
     """
 
     __slots__ = (
@@ -88,7 +89,7 @@ class Facts:
         python: Callable[..., Any] | None = None,
         product: bool = False,
         divisors: tuple[int, ...] = (),
-        reads: Literal["own", "axis"] | int | Terms | None = None,
+        reads: Literal["own", "axis"] | int | Terms | Whole | None = None,
     ) -> None:
         self.rearranges = rearranges
         self.commutes = commutes

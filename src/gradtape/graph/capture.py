@@ -101,6 +101,11 @@ class Capture:
         return self.value if self._handle is None else unshell(self._handle)
 
     @property
+    def origin(self) -> Any:
+        """The array or tensor that is read at each call."""
+        return self.value if self._handle is None else self._handle
+
+    @property
     def is_array(self) -> bool:
         """Whether it is the same array at every call."""
         return self._handle is None and not isinstance(self.value, Tensor)

@@ -16,12 +16,12 @@ from gradtape.autodiff.reverse import record
 from gradtape.autodiff.transforms import jvp
 from gradtape.core.aval import Aval
 from gradtape.core.call import is_differentiable
-from gradtape.core.state import current
+from gradtape.core.state import current, values_read
 from gradtape.graph.ir import Graph, Operand, Value, replaced
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.regions import is_chosen, leaves_region
 from gradtape.graph.run import replay
-from gradtape.graph.trace import operand_of, trace
+from gradtape.graph.trace import Trace, operand_of, trace
 
 
 class Derived(NamedTuple):
@@ -29,11 +29,14 @@ class Derived(NamedTuple):
 
     Attributes:
         graph: Its inputs are those of the derived function, then the constants.
-        constants: Arrays that rules made while they were traced.
+        constants: Arrays that rules made, or used from outside, while they were traced.
+        trace: The trace that the graph is from: the constants are the values of its hidden inputs.
+            None for a graph that was made of others.
     """
 
     graph: Graph
     constants: tuple[Any, ...]
+    trace: Trace | None = None
 
 
 def traced(
@@ -44,8 +47,10 @@ def traced(
 ) -> Derived:
     """The graph of a function of flat arguments, under the modes in force."""
     made = trace(function, avals, name, rewriting=current().rewriting)
+    for guard in made.guards:
+        values_read(guard.array)  # a function that is being traced around it depends on it, too
     constants = tuple([capture.current() for capture in made.captures])
-    return Derived(dead(finish(made.graph)), constants)
+    return Derived(dead(finish(made.graph)), constants, made)
 
 
 # ---- dependencies -------------------------------------------------------------------------------

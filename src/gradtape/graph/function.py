@@ -184,7 +184,7 @@ class GraphFunction:
 
     def _tangents(self, moving: Sequence[int]) -> Derived:
         """The graph that pushes tangents forward, without the values themselves."""
-        graph, constants = pushforward(self.graph, moving)
+        graph, constants, _ = pushforward(self.graph, moving)
         tangents = graph.outputs[len(self.graph.outputs) :]
         return Derived(dead(Graph(graph.name, graph.inputs, graph.nodes, tangents)), constants)
 
@@ -205,7 +205,7 @@ class GraphFunction:
         key = (key, mode_keys(current().rewriting))
         known = self._derived.get(key)
         if known is None:
-            graph, constants = derive()
+            graph, constants, _ = derive()
             derived = GraphFunction(graph, self._make)
             known = self._derived.put(
                 key, lambda *inputs: derived(*inputs, *constants), most=_MOST_DERIVED

@@ -222,7 +222,7 @@ def _step_back(
     summed up so far. It goes through the carried values before each step, the arrays, the kept
     values and the cotangents of results.
     """
-    graph, constants = pulled
+    graph, constants, _ = pulled
     inputs = graph.inputs
     count = len(scan.body.inputs)
     before = scan.first_carry  # constants, and the number of the step
@@ -377,7 +377,7 @@ def _batch(
         bool(influence[n] & mask) if n >= carries else scan.first_carry + n in flags
         for n in range(len(body.outputs))
     ]
-    graph, constants = batched(
+    graph, constants, _ = batched(
         body, [0 if n in flags else None for n in range(len(body.inputs))], size, out_batched
     )
     given = []

@@ -68,7 +68,7 @@ def joined(derived: Sequence[Derived]) -> tuple[Switch, tuple[Any, ...]]:
         for value in each.graph.inputs[len(each.graph.inputs) - len(each.constants) :]
     ]
     branches, done = [], 0
-    for graph, own in derived:
+    for graph, own, _ in derived:
         count = len(graph.inputs) - len(own)
         inputs = [Value(aval) for aval in every]
         inputs[done : done + len(own)] = graph.inputs[count:]
@@ -136,7 +136,7 @@ def _pushed(
     count = len(switch.outputs)
     pushed = []
     for branch in switch.branches:
-        graph, constants = pushforward(branch, moving)
+        graph, constants, _ = pushforward(branch, moving)
         outputs = [*graph.outputs[:count], *(graph.outputs[count + n] for n in moved)]
         pushed.append(Derived(Graph(graph.name, graph.inputs, graph.nodes, outputs), constants))
     forward, constants = joined(pushed)
@@ -176,7 +176,7 @@ def _batch(
         narrow, constants = joined(wide)
         return narrow(args[0], *given, *constants), places
     # Elements take different branches: all are run, and each element takes its own result.
-    outs = [replay(graph, (*given, *constants)) for graph, constants in wide]
+    outs = [replay(graph, (*given, *constants)) for graph, constants, _ in wide]
     chosen = outs[0]
     for number, out in enumerate(outs[1:], 1):
         chosen = [

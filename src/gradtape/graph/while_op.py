@@ -122,7 +122,7 @@ def with_tangents(loop: While, flow: Sequence[int]) -> tuple[While, tuple[Any, .
         loop: The loop.
         flow: The inputs that have tangents; all carried values that depend on them are there.
     """
-    pushed, constants = pushforward(loop.body, flow)
+    pushed, constants, _ = pushforward(loop.body, flow)
     inputs, count, consts = pushed.inputs, len(loop.body.inputs), loop.consts
     tangents = inputs[count : count + len(flow)]
     of_consts = [t for n, t in zip(flow, tangents, strict=True) if n < consts]
@@ -242,7 +242,7 @@ def pull_through(
         return given
     inputs, consts = loop.body.inputs, loop.consts
     chosen = [n for n in range(consts) if wanted[n] and is_differentiable(inputs[n])]
-    pulled, constants = pullback(loop.body, [*(consts + n for n in active), *chosen], active, ())
+    pulled, constants, _ = pullback(loop.body, [*(consts + n for n in active), *chosen], active, ())
     count = len(inputs)
     of_ct, extra = pulled.inputs[count : count + len(active)], pulled.inputs[count + len(active) :]
     order = (*pulled.inputs[:consts], *extra, *pulled.inputs[consts:count], *of_ct)
@@ -436,9 +436,9 @@ def batched_loop(
         flags = spread(flags | set(loop.carry_places), influence, loop.carry_places)
     apart = bool(of_cond & bits(flags))
     axes = [0 if n in flags else None for n in range(len(loop.body.inputs))]
-    cond, cond_constants = batched(loop.cond, axes, size, [apart])
+    cond, cond_constants, _ = batched(loop.cond, axes, size, [apart])
     out_batched = [loop.consts + n in flags for n in range(loop.carries)]
-    body, constants = batched(loop.body, axes, size, out_batched)
+    body, constants, _ = batched(loop.body, axes, size, out_batched)
     count, consts = len(loop.body.inputs), loop.consts
 
     def go_on(*values: Any) -> Any:
@@ -456,8 +456,8 @@ def batched_loop(
         )
 
     avals = [cond.inputs[n].aval for n in range(count)]
-    made_cond, extra_cond = traced(go_on, avals, loop.cond.name)
-    made_body, extra_body = traced(step, avals, loop.body.name)
+    made_cond, extra_cond, _ = traced(go_on, avals, loop.cond.name)
+    made_body, extra_body, _ = traced(step, avals, loop.body.name)
     order = (*made_cond.inputs[:consts], *made_cond.inputs[count:], *made_cond.inputs[consts:count])
     own_cond = Graph(made_cond.name, order, made_cond.nodes, made_cond.outputs)
     order = (*made_body.inputs[:consts], *made_body.inputs[count:], *made_body.inputs[consts:count])

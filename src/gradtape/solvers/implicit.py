@@ -7,6 +7,7 @@ rules are written with functions that have derivatives, so that they can be diff
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,9 +16,10 @@ from gradtape.autodiff.forward import zeros_like
 from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp
 from gradtape.core.aval import Aval
+from gradtape.core.lowering import Whole
 from gradtape.errors import ShapeError
 from gradtape.ops.cast import astype
-from gradtape.solvers.linear import LinearSolver, LinearSystem, Matvec
+from gradtape.solvers.linear import OF_EQUATIONS, LinearSolver, LinearSystem, Matvec
 from gradtape.solvers.solver_run import pull_to, push_from, solved
 from gradtape.solvers.vectors import Vectors
 
@@ -105,6 +107,11 @@ class ImplicitFunction:
     def _system(self) -> LinearSystem:
         back = self._forward if self._symmetric else self._backward
         return LinearSystem(self._name, self._forward, back, self._linear, self._linear)
+
+    @property
+    def reads(self) -> Whole:
+        operands = range(self._guesses, sys.maxsize)
+        return Whole(OF_EQUATIONS, len(self._avals), operands)
 
     # ---- rules -----------------------------------------------------------------------------
 

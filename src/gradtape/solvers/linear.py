@@ -19,6 +19,7 @@ from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.deferrable import deferrable
+from gradtape.core.lowering import Whole
 from gradtape.errors import LinAlgError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arithmetic import abs as abs_of
@@ -41,6 +42,10 @@ LinearSolver = Callable[[Matvec, Any], Any]
 # Products with a matrix that depends on operands, `product(operands, like)(v)`: `like` is a vector
 # of the form of those that are multiplied.
 Product = Callable[[Sequence[Any], Any], Matvec]
+
+
+# Why each unknown counts as a function of everything, for patterns of derivatives.
+OF_EQUATIONS = "the solution of equations: each unknown is taken to depend on all of them"
 
 
 # ---- the rule -----------------------------------------------------------------------------------
@@ -80,6 +85,8 @@ class LinearSystem:
 
 class LinearRules:
     """The derivatives of x = A(θ)⁻¹b; inputs are b and θ, and x is the first result."""
+
+    reads = Whole(OF_EQUATIONS, results=1)
 
     def __init__(self, system: LinearSystem) -> None:
         self._system = system

@@ -18,9 +18,9 @@ from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import is_differentiable
-from gradtape.core.lowering import Composite
+from gradtape.core.lowering import Composite, Whole
 from gradtape.core.nested import unshell
-from gradtape.core.op import Op
+from gradtape.core.op import Facts, Op
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, GradtapeError
 from gradtape.graph.ir import Graph
@@ -32,6 +32,11 @@ from gradtape.ops.shape import broadcast_to
 
 class Rules(Protocol):
     """The derivatives of a solver."""
+
+    @property
+    def reads(self) -> Whole:
+        """What the results depend on, for the sparsity of derivatives."""
+        ...
 
     def pull(
         self, wanted: Sequence[bool], cts: Sequence[Any], outs: Sequence[Any], inputs: Sequence[Any]
@@ -115,6 +120,9 @@ class SolverRun(HostRun):
         self.structure = _tuple_of(len(inputs) + len(made.captures))
         return *inputs, *made.captures
 
+    def _facts(self) -> Facts:
+        return Facts(reads=self.rules.reads)
+
     def _lowering(self) -> Composite:
         return Composite(self._composed, self._graph)
 
@@ -180,6 +188,11 @@ class _OfFirst:
     def __init__(self, rules: Rules, count: int) -> None:
         self._rules, self._count = rules, count
 
+    @property
+    def reads(self) -> Whole:
+        reads = self._rules.reads
+        return reads._replace(operands=reads.operands[: self._count - reads.operands.start])
+
     def pull(self, wanted: Any, cts: Any, outs: Any, inputs: Any) -> list[Any]:
         given = self._rules.pull(wanted[: self._count], cts, outs, inputs[: self._count])
         return [*given, *[None] * (len(inputs) - self._count)]
@@ -198,6 +211,11 @@ class _OfBatch:
 
     def __init__(self, rules: Rules, axes: tuple[int | None, ...]) -> None:
         self._rules, self._axes = rules, axes
+
+    @property
+    def reads(self) -> Whole:
+        reads = self._rules.reads
+        return reads._replace(axes=(self._axes, *reads.axes))
 
     def pull(self, wanted: Any, cts: Any, outs: Any, inputs: Any) -> list[Any]:
         given = [n for n, ct in enumerate(cts) if ct is not None]

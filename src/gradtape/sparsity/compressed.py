@@ -6,7 +6,6 @@ zeros in the others. The numbers are then gathered from the results of the sweep
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,18 +15,16 @@ import numpy as np
 from gradtape.autodiff.reverse import grad, vjp
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval
-from gradtape.errors import PatternError
 from gradtape.graph.ir import Graph
 from gradtape.graph.loops import map as map_in_turn
 from gradtape.graph.run import replay
-from gradtape.ops.arithmetic import absolute
 from gradtape.ops.cast import astype
 from gradtape.ops.comparison import equal
-from gradtape.ops.gather import gather_leading, scatter
+from gradtape.ops.gather import gather_leading
 from gradtape.ops.inspection import finfo
 from gradtape.ops.join import concatenate
-from gradtape.ops.linalg.checks import verified
 from gradtape.ops.shape import reshape
+from gradtape.sparsity.pattern_check import Probes, checked
 from gradtape.sparsity.plan import SparsePlan
 
 # The results of one operation for all sweeps take about so many bytes at most; there are then
@@ -69,14 +66,13 @@ class Traced(NamedTuple):
         return function, tuple(values[n] for n in self.chosen)
 
 
-def program(traced: Traced, plan: SparsePlan, probe: Any = None) -> Callable[..., Any]:
+def program(traced: Traced, plan: SparsePlan, probes: Probes | None = None) -> Callable[..., Any]:
     """A function that gives the numbers of all places, and the other outputs of the graph.
 
     Args:
         traced: The function to differentiate.
         plan: The plan.
-        probe: A random vector to check a pattern by that was given and not found: with an element
-            for each column, or for each row if all sweeps are reverse ones. None for no check.
+        probes: How to check a pattern that was given and not found. None for no check.
 
     Returns:
         A function of the colours of columns and rows, and of the inputs of the graph.
@@ -102,16 +98,32 @@ def program(traced: Traced, plan: SparsePlan, probe: Any = None) -> Callable[...
         if found:
             every = _joined([astype(reshape(part, -1), dtype) for part in found])
             data = gather_leading(every, plan.places)
-        if probe is not None:
-            if plan.only_reverse:
-                product = pull(probe.astype(rows[0].dtype))
-            else:
-                parts = zip(traced.split(probe), traced.like, strict=True)
-                product = push(*(part.astype(aval.dtype) for part, aval in parts))
-            data = _checked(plan, data, astype(product, dtype), probe)
+        if probes is not None:
+
+            def product(probe: Any, at: tuple[Any, ...]) -> Any:
+                if plan.only_reverse:
+                    return _joining(vjp(function, *at)[1])(astype(probe, rows[0].dtype))
+                pairs = zip(traced.split(probe), traced.like, strict=True)
+                return jvp(function, at, [astype(part, aval.dtype) for part, aval in pairs])[1]
+
+            def beside(probe: Any, change: Any) -> Any:
+                parts = zip(primals, traced.split(change), strict=True)
+                return product(probe, tuple([_near(x, by) for x, by in parts]))
+
+            # The first is computed apart: it shares what the sweeps compute of the argument.
+            first = reshape(product(probes.vectors[0], primals), (1, -1))
+            others = vmap(beside)(probes.vectors[1:], probes.changes)
+            products = concatenate([first, others])
+            data = checked(plan, traced.graph, data, products, probes.vectors[0])
         return data, *replay(traced.graph, values)[1:]
 
     return numbers
+
+
+def _near(x: Any, by: Any) -> Any:
+    """Numbers changed by so many units in the last digit."""
+    eps = float(finfo(x.dtype).eps)
+    return x * astype(1.0 + eps * by, x.dtype)
 
 
 def _gradient(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,37 +176,3 @@ def _swept(
         return some(0)
     found = map_in_turn(some, np.arange(0, count, together, dtype=np.int32))
     return reshape(found, (-1, found.shape[-1]))[:count]
-
-
-# ---- patterns that were given -------------------------------------------------------------------
-
-
-def _checked(plan: SparsePlan, data: Any, product: Any, probe: Any) -> Any:
-    """The numbers, after a product with a vector was compared with that of the function itself."""
-    matrix, forward = plan.pattern.matrix, not plan.only_reverse
-    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    seeded, met = (matrix.indices, row) if forward else (row, matrix.indices)
-    terms = data * probe[seeded].astype(data.dtype)
-    shape = product.shape
-    sums = [scatter(part, met.astype(np.int64), shape=shape) for part in (terms, absolute(terms))]
-    test = functools.partial(_test, plan.name, "row" if forward else "column", shape[0])
-    return verified(concatenate([product, *sums, data]), test)[3 * shape[0] :]
-
-
-def _test(name: str, side: str, count: int, _xp: Any, values: Any) -> None:
-    """Raise if a product with a vector differs from the sum of its terms by more than rounding."""
-    eps = float(finfo(values.dtype).eps)
-    values = values[..., : 3 * count].astype(np.float64)
-    product, total, size = (values[..., n * count : (n + 1) * count] for n in range(3))
-    with np.errstate(all="ignore"):
-        known = np.where(np.isfinite(total), size, 0.0)
-        bound = np.sqrt(eps) * known + 1e3 * eps * known.max(initial=0.0)
-        wrong = ~(abs(product - total) <= bound) & np.isfinite(total)
-    if wrong.any():
-        place = np.argwhere(wrong)[0]
-        got, expected = total[tuple(place)], product[tuple(place)]
-        raise PatternError(
-            f"{name}: got a pattern= without a place in {side} {place[-1]} where the matrix is not "
-            f"zero: a product with a random vector gives {got:.6g} there, expected {expected:.6g}; "
-            "leave pattern= out to have it found"
-        )

@@ -16,10 +16,12 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import is_differentiable
 from gradtape.core.op import Op, Zero
+from gradtape.graph.capture import Capture, Guard
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Value
 from gradtape.graph.run import last_uses
+from gradtape.graph.trace import Trace
 from gradtape.sparsity.element_reads import Reads, Term
-from gradtape.sparsity.known import Known, Reliance, of_operand, of_result
+from gradtape.sparsity.known import Known, Reliance, of_capture, of_operand, of_result
 from gradtape.sparsity.rows import Rows, union
 
 
@@ -61,12 +63,19 @@ class Analysis:
     Attributes:
         blocks: What was taken as dense.
         reliance: What the rows depend on by value.
+        guards: Arrays whose elements decided a graph that was followed.
+        following: Functions whose own rules are being followed, one inside of the other.
     """
 
     def __init__(self, rule: Callable[[Call], Sequence[Rows | None]]) -> None:
         self._rule = rule
         self.blocks: dict[DenseBlock, None] = {}
         self.reliance = Reliance()
+        self.guards: list[Guard] = []
+        self.following: list[Op] = []
+        # One for each array or tensor: a rule that is followed at each step of a loop uses the same
+        # ones each time.
+        self._captures: dict[int, Capture] = {}
 
     def outputs(
         self,
@@ -98,6 +107,13 @@ class Analysis:
             for value in ending[node]:
                 del found[value]
         return [of(output) for output in graph.outputs]
+
+    def hidden(self, trace: Trace | None) -> list[Dependence]:
+        """What the hidden inputs of a graph depend on that is followed from here on."""
+        assert trace is not None
+        self.guards += trace.guards
+        captures = [self._captures.setdefault(id(c.origin), c) for c in trace.captures]
+        return [Dependence(None, of_capture(capture)) for capture in captures]
 
     def _results(self, call: Call) -> list[Dependence]:
         node = call.node

@@ -135,7 +135,7 @@ def sparse_jacobian(
             order are the columns, or nested containers of arrays, one after the other.
         pattern: Where elements may be other than zero, if it is not to be found: a matrix of
             `scipy.sparse`, an array of truth values, or what `gt.jacobian_sparsity` returns. It is
-            checked at each call by a product with a random vector, which takes one sweep more.
+            checked at each call by products with a random vector, which takes four sweeps more.
         mode: The direction of the sweeps: "forward" (groups of columns), "reverse" (groups of
             rows), "mixed" (dense rows or columns apart from all else), or "auto", whichever takes
             the fewest.

@@ -10,54 +10,69 @@ import numpy as np
 
 from gradtape.core.op import Op
 from gradtape.core.state import values_read
+from gradtape.graph.capture import Capture, Guard
 from gradtape.graph.derived import pullback
 from gradtape.graph.ir import Graph
-from gradtape.graph.known_values import is_differentiated, is_unknown
 from gradtape.graph.passes.dead import dead
 from gradtape.graph.trace import UNRECORDED
 from gradtape.sparsity.compressed import Traced
 from gradtape.sparsity.dependencies import Analysis, DenseBlock, Dependence
-from gradtape.sparsity.known import Known, Reliance, concrete, of_value
+from gradtape.sparsity.known import Reliance, Source, concrete, is_open, of_source
 from gradtape.sparsity.op_rules import rows_of_results
 from gradtape.sparsity.pattern import SparsityPattern
 from gradtape.sparsity.rows import Rows, identity, nothing, stacked
 
 
 class Relied(NamedTuple):
-    """An input that is no argument to differentiate by, and that a pattern depends on.
+    """A value, not of an argument to differentiate by, that a pattern depends on.
 
     Attributes:
-        number: Which input of the graph.
+        source: Where it comes from.
         elements: What its elements were, or where they were not zero.
         zeros: Whether only its zeros matter.
     """
 
-    number: int
+    source: Source
     elements: Any
     zeros: bool
 
     def holds(self, values: Sequence[Any]) -> bool:
         """Whether the pattern still holds, given the values of all inputs."""
-        value = values[self.number]
-        now = None if _is_open(value) else concrete(value)
+        value = _noted(self.source, values)
+        now = None if is_open(value) else concrete(value)
         if now is None or now.shape != self.elements.shape:
             return False
         return np.array_equal(now != 0 if self.zeros else now, self.elements)
 
 
 class Found(NamedTuple):
-    """A pattern, and what it depends on."""
+    """A pattern, and what it depends on.
+
+    Attributes:
+        pattern: The pattern.
+        relied: The values that it depends on.
+        guards: Arrays whose elements decided the graph of a derivative rule.
+    """
 
     pattern: SparsityPattern
-    relied: tuple[Relied, ...]
+    relied: tuple[Relied, ...] = ()
+    guards: tuple[Guard, ...] = ()
 
     def holds(self, values: Sequence[Any]) -> bool:
         """Whether it still holds, given the values of all inputs."""
-        for relied in self.relied:
-            # A function that is being traced depends on them, too.
-            if isinstance(values[relied.number], np.ndarray):
-                values_read(values[relied.number])
-        return all(relied.holds(values) for relied in self.relied)
+        for guard in self.guards:
+            values_read(guard.array)
+        # All are looked at: a function that is being traced depends on each of them.
+        held = [relied.holds(values) for relied in self.relied]
+        return all(held) and not any(guard.changed() for guard in self.guards)
+
+
+def _noted(source: Source, values: Sequence[Any]) -> Any:
+    """The value of a source; a function that is being traced depends on it from here on."""
+    value = source.current() if isinstance(source, Capture) else values[source]
+    if isinstance(value, np.ndarray):
+        values_read(value)
+    return value
 
 
 def find_pattern(traced: Traced, values: Sequence[Any], *, hessian: bool) -> Found:
@@ -74,8 +89,7 @@ def find_pattern(traced: Traced, values: Sequence[Any], *, hessian: bool) -> Fou
     if hessian:
         derived = pullback(_first(graph), traced.chosen, (0,), ())
         graph = derived.graph
-        constants = [Dependence(None, of_value(value)) for value in derived.constants]
-        inputs += [Dependence(None, None), *constants]
+        inputs += [Dependence(None, None), *analysis.hidden(derived.trace)]
     else:
         graph = _first(graph)
     width = sum(math.prod(aval.shape) for aval in traced.like)
@@ -91,7 +105,7 @@ def find_pattern(traced: Traced, values: Sequence[Any], *, hessian: bool) -> Fou
         matrix.sort_indices()
     blocks = _with_lines(analysis.blocks, traced.graph) if hessian else analysis.blocks
     pattern = SparsityPattern(matrix, tuple(blocks))
-    return Found(pattern, _relied(analysis.reliance, values))
+    return Found(pattern, _relied(analysis.reliance, values), tuple(analysis.guards))
 
 
 def _with_lines(blocks: Iterable[DenseBlock], graph: Graph) -> list[DenseBlock]:
@@ -107,7 +121,7 @@ def _first(graph: Graph) -> Graph:
 
 def _inputs(traced: Traced, values: Sequence[Any]) -> list[Dependence]:
     """What the inputs of a graph depend on: those to differentiate by on themselves."""
-    inputs = [Dependence(None, _known(n, value)) for n, value in enumerate(values)]
+    inputs = [Dependence(None, of_source(n, value)) for n, value in enumerate(values)]
     sizes = [math.prod(aval.shape) for aval in traced.like]
     begin, width = 0, sum(sizes)
     for n, size in zip(traced.chosen, sizes, strict=True):
@@ -117,29 +131,16 @@ def _inputs(traced: Traced, values: Sequence[Any]) -> list[Dependence]:
     return inputs
 
 
-def _known(number: int, value: Any) -> Known | None:
-    if _is_open(value) or (array := concrete(value)) is None:
-        return None
-    return Known(lambda: array, frozenset({number}))
-
-
-def _is_open(value: Any) -> bool:
-    """Whether a pattern cannot depend on a value: what is 0 may have a derivative that is not."""
-    return is_unknown(value) or is_differentiated(value)
-
-
 def _relied(reliance: Reliance, values: Sequence[Any]) -> tuple[Relied, ...]:
     found = [
-        Relied(number, np.array(concrete(values[number])), False)
-        for number in sorted(reliance.values)
+        Relied(source, np.array(concrete(_noted(source, values))), False)
+        for source in reliance.values
     ]
     found += [
-        Relied(number, concrete(values[number]) != 0, True)
-        for number in sorted(reliance.zeros - reliance.values)
+        Relied(source, concrete(_noted(source, values)) != 0, True)
+        for source in reliance.zeros
+        if source not in reliance.values
     ]
-    for relied in found:
-        if isinstance(values[relied.number], np.ndarray):
-            values_read(values[relied.number])
     return tuple(found)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple, NoReturn
 
 from gradtape import tree
 from gradtape.autodiff.arguments import as_primals, selected
@@ -31,6 +29,7 @@ from gradtape.graph.trace import Trace, TraceLevel, is_truth, trace
 from gradtape.sparsity.compressed import Traced, program
 from gradtape.sparsity.finding import Found, find_pattern, is_symmetric
 from gradtape.sparsity.pattern import SparsityPattern, given_pattern, same_pattern, truths
+from gradtape.sparsity.pattern_check import coarsest, probes_for
 from gradtape.sparsity.plan import SparsePlan, hessian_plan, jacobian_plan
 
 
@@ -139,6 +138,9 @@ class Form:
                     f"{name}: the function returned {a_type(result)}, expected one array; put "
                     "results together with np.concatenate, or return others with has_aux=True"
                 )
+            for leaf in further:
+                _check_array(leaf, f"{name}: the function returned {{}} in aux")
+            _check_array(main[0], f"{name}: the function returned {{}}")
             return [*main, *further]
 
         avals = [leaf_aval(leaf) for leaf in given.leaves]
@@ -184,7 +186,7 @@ class Form:
     def _prepared(self, values: Sequence[Any], before: _Ready | None) -> _Ready:
         request, symmetric = self.request, is_symmetric(self.traced.graph)
         if request.pattern is not None:
-            found = Found(self._given(request.hessian and symmetric), ())
+            found = Found(self._given(request.hessian and symmetric))
         else:
             found = self.find(values)
         if before is not None and same_pattern(found.pattern, before.found.pattern):
@@ -196,13 +198,29 @@ class Form:
         compiled = self._compiled(plan)
         try:
             compiled.graph(*plan.colours, *values)
-        except NotDifferentiableError:
-            # A function with only a custom_vjp in it has no forward mode.
-            if not plan.forward or request.mode != "auto":
+        except (NotDifferentiableError, RecursionError) as error:
+            # A function with only a custom_vjp in it has no forward mode, and one with a custom_jvp
+            # whose rule calls the function itself no reverse mode.
+            other = "reverse" if isinstance(error, NotDifferentiableError) else "forward"
+            if not (plan.forward if other == "reverse" else plan.reverse):
                 raise
-            plan = jacobian_plan(found.pattern, "reverse")._replace(name=request.name)
+            plan = jacobian_plan(found.pattern, other)._replace(name=request.name)
             compiled = self._compiled(plan)
+            if request.mode != "auto":
+                self._advise(compiled, [*plan.colours, *values], error)
         return _Ready(found, plan, compiled)
+
+    def _advise(self, compiled: Compiled, values: Sequence[Any], error: Exception) -> NoReturn:
+        """Raise the error of a direction that was asked for; with the other one, if that works."""
+        try:
+            compiled.graph(*values)
+        except (NotDifferentiableError, RecursionError):
+            raise error from None
+        other = "reverse" if isinstance(error, NotDifferentiableError) else "forward"
+        raise NotDifferentiableError(
+            f"{self.request.name}: got mode={self.request.mode!r} ({error}), expected a direction "
+            f'that the function has; use mode="{other}" or "auto"'
+        ) from error
 
     def _given(self, symmetric: bool) -> SparsityPattern:
         """The pattern that the user has given; with its mirror image if that is the same matrix."""
@@ -214,12 +232,10 @@ class Form:
         return SparsityPattern(truths(pattern.matrix + pattern.matrix.T), pattern.blocks)
 
     def _compiled(self, plan: SparsePlan) -> Compiled:
-        probe = None
+        probes = None
         if self.request.pattern is not None:
-            rng = np.random.default_rng(plan.pattern.nnz)
-            size = plan.pattern.shape[0 if plan.only_reverse else 1]
-            probe = rng.uniform(1.0, 2.0, size) * rng.choice([-1.0, 1.0], size)
-        compiled: Compiled = jit(program(self.traced, plan, probe))
+            probes = probes_for(plan, float(coarsest(self.traced.graph).eps))
+        compiled: Compiled = jit(program(self.traced, plan, probes))
         return compiled
 
 
@@ -229,6 +245,11 @@ class _Ready(NamedTuple):
     found: Found
     plan: SparsePlan
     compiled: Compiled
+
+
+def _check_array(leaf: Any, text: str) -> None:
+    if not isinstance(leaf, Tensor) and not is_raw(leaf):
+        raise GradtapeError(f"{text.format(a_type(leaf))}, expected arrays, numbers or containers")
 
 
 def _name(function: Any) -> str:

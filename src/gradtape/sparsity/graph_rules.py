@@ -17,7 +17,7 @@ from gradtape.graph.switch_op import Switch
 from gradtape.graph.trace import Trace, composition, trace
 from gradtape.graph.while_op import While
 from gradtape.sparsity.dependencies import Call, Dependence, reduced
-from gradtape.sparsity.known import Known, of_value
+from gradtape.sparsity.known import Known, of_number
 from gradtape.sparsity.lowering_rules import Made, dense
 from gradtape.sparsity.rows import Rows, identity, nothing, same, stacked, union
 
@@ -25,6 +25,10 @@ from gradtape.sparsity.rows import Rows, identity, nothing, same, stacked, union
 _MOST_CALLS = 20_000
 # So often the rows of a loop may grow before they are taken as dense.
 _MOST_ROUNDS = 100
+# So many functions at most whose rules are followed at once, one inside of the other, and so many
+# of the same name: rules may make new functions each time that they are called.
+_MOST_NESTED = 6
+_MOST_OF_A_NAME = 2
 
 
 # ---- compositions -------------------------------------------------------------------------------
@@ -40,7 +44,7 @@ def composite(call: Call) -> Made:
         for operand, rows, dependence in zip(call.node.operands, call.rows, call.given, strict=True)
         if isinstance(operand, Value)
     ]
-    inputs += [Dependence(None, of_value(capture.value)) for capture in traced.captures]
+    inputs += call.analysis.hidden(traced)
     name = call.inside or call.node.op.name
     made = call.analysis.outputs(traced.graph, inputs, call.line, name)
     return [found.rows for found in made]
@@ -69,15 +73,31 @@ def custom(call: Call) -> Made:
 
     What only one of the directions passes on is passed on.
     """
+    op, following = call.node.op, call.analysis.following
+    if any(other is op or other.identity == op.identity for other in following):
+        return dense(call, "its rule calls the function itself")
+    namesakes = sum(other.name == op.name for other in following)
+    if namesakes == _MOST_OF_A_NAME or len(following) == _MOST_NESTED:
+        return dense(call, "rules call functions with rules, and do not come to an end")
+    following.append(op)
+    try:
+        return _by_rules(call)
+    finally:
+        following.pop()
+
+
+def _by_rules(call: Call) -> Made:
+    """The rows of the results by both rules of a function."""
     graph, given = _alone(call)
     moving = [n for n, dependence in enumerate(given) if dependence.rows is not None]
     found: Made = [None] * len(call.outs)
-    errors = []
+    errors: list[Exception] = []
     for direction in (_pushed, _pulled):
         try:
             made = direction(call, graph, given, moving)
             found = [union(*pair) for pair in zip(found, made, strict=True)]
-        except GradtapeError as error:
+        except (GradtapeError, RecursionError) as error:
+            # A custom_jvp whose rule calls the function has no reverse mode.
             errors.append(error)
     return dense(call, f"its rules cannot be traced: {errors[0]}") if len(errors) == 2 else found
 
@@ -124,8 +144,7 @@ def _followed(
 ) -> Made:
     """The rows of the outputs of a derivative, in which only what moves depends on something."""
     fixed = [Dependence(None, dependence.known) for dependence in given]
-    constants = [Dependence(None, of_value(value)) for value in derived.constants]
-    inputs = [*fixed, *moving, *constants]
+    inputs = [*fixed, *moving, *call.analysis.hidden(derived.trace)]
     return [d.rows for d in call.followed(derived.graph, inputs)]
 
 
@@ -165,7 +184,7 @@ def _unrolled(
     results: list[list[Rows | None]] = [[] for _ in loop.body.outputs[loop.carries :]]
     steps = range(loop.length)
     for t in reversed(steps) if loop.reverse else steps:
-        number = [Dependence(None, of_value(t))] * loop.counted
+        number = [Dependence(None, of_number(t))] * loop.counted
         parts = [_of_step(array, t, loop.length) for array in arrays]
         out = call.followed(loop.body, [*consts, *number, *carry, *parts])
         carry = [_evaluated(found) for found in out[: loop.carries]]
@@ -185,9 +204,15 @@ def _of_step(array: Dependence, t: int, length: int) -> Dependence:
         size = len(rows) // length
         rows = rows.take(np.arange(t * size, (t + 1) * size))
     if known is not None:
-        whole = known
-        known = Known(lambda: None if whole.array is None else whole.array[t], known.sources)
+        known = _element(known, t)
     return Dependence(rows, known)
+
+
+def _element(known: Known, t: int) -> Known:
+    def compute() -> Any:
+        return None if known.array is None else known.array[t]
+
+    return Known(compute, known.sources, known.moved)
 
 
 def _evaluated(found: Dependence) -> Dependence:

@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.evaluate import evaluate
+from gradtape.graph.capture import Capture, DrawCapture
 from gradtape.graph.ir import Literal, Node, Operand
-from gradtape.graph.known_values import innermost_value, is_batched
+from gradtape.graph.known_values import (
+    innermost_value,
+    is_batched,
+    is_differentiated,
+    is_unknown,
+)
 
 # Kinds of ops that run code of users, which may be slow, or do something besides.
 _OF_USERS = ("custom", "host", "control", "graph")
+# Where a value comes from: the number of an input of the graph, or a hidden input of a graph that
+# was derived from it, such as an array that a derivative rule uses from outside.
+Source = int | Capture
 
 
 class Known:
@@ -24,13 +33,11 @@ class Known:
 
     Args:
         compute: Computes it; gives None if it cannot.
-        sources: The numbers of the hidden inputs and further arguments that it comes from.
+        sources: The hidden inputs and further arguments that it comes from.
         moved: Whether its elements are elements of these, only at other places.
     """
 
-    def __init__(
-        self, compute: Callable[[], Any], sources: frozenset[int] = frozenset(), moved: bool = True
-    ) -> None:
+    def __init__(self, compute: Callable[[], Any], sources: frozenset[Source], moved: bool) -> None:
         self._compute: Callable[[], Any] | None = compute
         self._array: Any = None
         self.sources = sources
@@ -49,25 +56,43 @@ class Reliance:
     """Which inputs a pattern depends on by value, or by the places of their zeros."""
 
     def __init__(self) -> None:
-        self.values: set[int] = set()
-        self.zeros: set[int] = set()
+        self.values: dict[Source, None] = {}
+        self.zeros: dict[Source, None] = {}
 
     def on(self, known: Known | None, *, zeros: bool = False) -> None:
         """Note that the pattern depends on an array, or only on where it has zeros."""
         if known is not None:
-            (self.zeros if zeros and known.moved else self.values).update(known.sources)
+            noted = self.zeros if zeros and known.moved else self.values
+            noted.update(dict.fromkeys(known.sources))
 
 
 def of_operand(operand: Operand) -> Known | None:
     """A number in the graph; None for other operands."""
     if not isinstance(operand, Literal):
         return None
-    return Known(lambda: np.asarray(operand.value))
+    return Known(lambda: np.asarray(operand.value), frozenset(), True)
 
 
-def of_value(value: Any) -> Known:
-    """An array that is always the same, such as one that a derivative rule has made."""
-    return Known(lambda: concrete(value))
+def of_number(number: int) -> Known:
+    """A number that is always the same, such as that of a step."""
+    return Known(lambda: np.asarray(number), frozenset(), True)
+
+
+def of_source(source: Source, value: Any) -> Known | None:
+    """An input, or what a rule uses from outside; None if a pattern cannot depend on its value."""
+    if is_open(value) or (array := concrete(value)) is None:
+        return None
+    return Known(lambda: array, frozenset({source}), True)
+
+
+def of_capture(capture: Capture) -> Known | None:
+    """What a rule uses from outside; None if a pattern cannot depend on its value."""
+    return None if isinstance(capture, DrawCapture) else of_source(capture, capture.current())
+
+
+def is_open(value: Any) -> bool:
+    """Whether a pattern cannot depend on a value: what is 0 may have a derivative that is not."""
+    return is_unknown(value) or is_differentiated(value)
 
 
 def of_result(node: Node, number: int, operands: Sequence[Known | None]) -> Known | None:

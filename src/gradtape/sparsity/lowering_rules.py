@@ -14,7 +14,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.call import is_differentiable
 from gradtape.core.evaluate import evaluate
-from gradtape.core.lowering import Elements, Matrices, Pointwise, Scatter, Terms
+from gradtape.core.lowering import Elements, Matrices, Pointwise, Scatter, Terms, Whole
 from gradtape.errors import UnsupportedError
 from gradtape.sparsity.dependencies import Call, broadcast, reduced
 from gradtape.sparsity.rows import Rows, nothing, stacked, union
@@ -160,6 +160,34 @@ def along(call: Call) -> Made:
             left = [1 if axis in axes else size for axis, size in enumerate(aval.shape)]
     assert found is not None
     return [broadcast(found, tuple(left), out.shape) for out in call.outs]
+
+
+def whole(call: Call, stated: Whole) -> Made:
+    """Every element depends on all operands that count, for each element of a batch."""
+    sizes = call.outs[0].shape[: len(stated.axes)]
+    elements = np.arange(math.prod(sizes))
+    found = None
+    for n in stated.operands[: len(call.rows) - stated.operands.start]:
+        rows = call.rows[n]
+        if rows is None:
+            continue
+        places = np.arange(len(rows)).reshape(call.avals[n].shape)
+        for level, axes in enumerate(stated.axes):
+            axis = axes[n]
+            if axis is None:
+                own = places.shape
+                places = np.expand_dims(places, level)
+                places = np.broadcast_to(places, (*own[:level], sizes[level], *own[level:]))
+            else:
+                places = np.moveaxis(places, level + axis, level)
+        to = np.repeat(elements, places.size // max(len(elements), 1))
+        found = union(found, rows.combined(to, places.reshape(-1), len(elements)))
+    if found is None:
+        return [None] * len(call.outs)
+    call.block(stated.why)
+    inner = [math.prod(out.shape[len(sizes) :]) for out in call.outs]
+    moved = [found.take(np.repeat(elements, times)) for times in inner[: stated.results]]
+    return [*moved, *[None] * (len(call.outs) - len(moved))]
 
 
 def terms(call: Call) -> Made:

@@ -14,6 +14,7 @@ from gradtape.core.lowering import (
     Relabel,
     Scan,
     Scatter,
+    Whole,
 )
 from gradtape.core.op import Op, op_of
 from gradtape.graph.scan_op import scan_op
@@ -51,6 +52,8 @@ _BY_LOWERING: dict[type, Rule] = {
 def rows_of_results(call: Call) -> Made:
     """What the results of a call depend on."""
     op = call.node.op
+    if isinstance(op.facts.reads, Whole):
+        return lowering_rules.whole(call, op.facts.reads)
     if op.kind in ("custom", "host"):  # a lowering says what it computes, not what its rules say
         return graph_rules.custom(call)
     rule = _BY_OP.get(op) or _BY_LOWERING.get(type(op.lower), lowering_rules.stated)

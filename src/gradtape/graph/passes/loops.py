@@ -257,7 +257,7 @@ class _Loop:
         given = [*self._consts, *self._xs]
         inputs = [value for value, _ in given]
         axes: list[int | None] = [None] * len(self._consts) + [0] * len(self._xs)
-        graph, constants = batched(
+        graph, constants, _ = batched(
             self._alone(inputs, wanted), axes, self._scan.length, [True] * len(wanted)
         )
         if constants:
@@ -388,7 +388,7 @@ class _Loop:
         factor = product.factor
         array = self._rewriter[factor] if factor in results else factor
         axes: list[int | None] = [*(None,) * len(product.operands), 0]
-        graph, constants = batched(product.graph, axes, self._scan.length, [True])
+        graph, constants, _ = batched(product.graph, axes, self._scan.length, [True])
         assert not constants
         given = [*product.operands, array]
         return inline(self._rewriter, graph, given, self._node.line)[0]

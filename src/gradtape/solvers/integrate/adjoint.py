@@ -20,6 +20,7 @@ from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp, vmap
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import is_differentiable
+from gradtape.core.lowering import Whole
 from gradtape.errors import ConvergenceError
 from gradtape.graph.loops import scan
 from gradtape.ops.arithmetic import abs as abs_of
@@ -131,6 +132,10 @@ class Flow:
         state, ys = integrator.values(integrator.start(y0, f(t0, y0)), times)
         (ys,) = require([ys], state.failed * 1.0, 0.5, self._way.failure)
         return ys, state.calls
+
+    @property
+    def reads(self) -> Whole:
+        return Whole("a solution is taken to depend on all times, first values and operands", 1)
 
     # ---- rules -----------------------------------------------------------------------------
 

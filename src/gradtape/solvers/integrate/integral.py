@@ -14,6 +14,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import is_differentiable
+from gradtape.core.lowering import Whole
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConvergenceError
 from gradtape.ops.reduce import sum as sum_of
@@ -75,6 +76,10 @@ class Integral:
             return _by_scipy(f, self._size, ends, self._accuracy)
         value, error, allowed = gauss_kronrod(*_on_finite(f, a, b, self._infinite), self._accuracy)
         return tuple(require([value, error], error / allowed, 1.0, _TOO_LARGE))
+
+    @property
+    def reads(self) -> Whole:
+        return Whole("an integral is taken to depend on its limits and all operands", results=1)
 
     # ---- rules -----------------------------------------------------------------------------
 
