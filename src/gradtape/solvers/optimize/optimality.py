@@ -167,7 +167,7 @@ def _by_newton(conditions: Conditions, x: Any, x0: Any, far: float) -> Optimum:
         return best
     side, active = _guess(model, _GUESSES[0])
     left = _of_lagrangian(model, side, active)[side == 0]
-    said = "x does not solve the equations of a minimum"
+    said = "Newton's method finds no minimum at x, where second derivatives may be singular"
     if best is not None:
         said = f"x is off by {shortest:.2g} of its size; lower tol or change units"
     failure = f"{said}; the residual is {float(np.linalg.norm(left)):.3g}"
