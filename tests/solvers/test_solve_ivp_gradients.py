@@ -429,6 +429,7 @@ def test_stiff_equations_against_the_variational_equations(problem: str) -> None
     np.testing.assert_allclose(gt.jit(mode(last))(p) / scale, expected / scale, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_adjoint_of_an_equation_that_is_a_bit_stiff() -> None:
     p = np.array([5.0, 1.0])
     _, expected = sensitivities(van_der_pol, [2.0, 0.0], p, 2.0)

@@ -28,7 +28,7 @@ def at_rest(target: Any, fast: float = -100.0, **options: Any) -> Any:
     return solve_ivp(f, (0.0, 10.0), [1.0, 1.0], t_eval=[10.0], **options).y[1, 0]
 
 
-@pytest.mark.parametrize("tolerances", TOLERANCES)
+@pytest.mark.parametrize("tolerances", ["default", pytest.param("small", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", EXPLICIT)
 def test_components_at_rest(method: str, tolerances: str) -> None:
     def rest(target: Any) -> Any:

@@ -421,6 +421,7 @@ def test_patterns_without_rows_or_columns() -> None:
             assert jacobian(np.ones(shape[1])).shape == shape
 
 
+@pytest.mark.slow
 def test_solvers_are_less_exact_than_their_dtype(rng: Any) -> None:
     from gradtape.scipy import integrate
 

@@ -63,7 +63,11 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+SLOW = ("solve_ivp",)
+NAMES = [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in FUNCTIONS]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_same_as_dense(name: str, rng: Any) -> None:
     function, x = FUNCTIONS[name], rng.uniform(0.2, 0.8, size=3)
 
