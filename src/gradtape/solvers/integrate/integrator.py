@@ -6,10 +6,10 @@ move: step n is at the same fraction of the interval.
 The estimate of errors does not see that steps are too long for a component at rest: it is
 multiplied by R(h·λ) in place of exp(h·λ) at each step, and stays 0. Its derivatives are multiplied
 likewise, and are not 0. So explicit methods also keep steps so short that no error grows which the
-equations damp, and that a derivative of the solution is as accurate as the solution. How fast
-errors change at most is estimated by the power method, and how fast a derivative does, by following
-one roughly: fast parts of it count as long as the equations have not damped them. That takes two
-calls of f for each step.
+equations damp, and that a derivative of the solution is as accurate as the solution. Two things are
+estimated for that with one call of f for each step, in turn: how fast errors change at most, by the
+power method, and how fast a derivative does, by following one roughly. Fast parts of it count as
+long as the equations have not damped them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from gradtape.ops.cast import astype
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import maximum, minimum, where
-from gradtape.solvers.integrate.error_norm import Tolerances, rms, still, unit
-from gradtape.solvers.integrate.steps import Ends, Method, Mode, Piece, RightHandSide, State, Step
+from gradtape.solvers.integrate.error_norm import Tolerances, rms, still
+from gradtape.solvers.integrate.steps import Ends, Method, Mode, Piece, RightHandSide, State
 
 # A step is at most so many times longer, and at least so many times shorter, than the last.
 _LONGER, _SHORTER = 10.0, 0.2
@@ -123,12 +123,14 @@ class Integrator:
         if self._method.reach is not None:
             none = np.float64(0.0)
             mode = Mode(_any_direction(y, 0), none, none, none)
-            for _ in range(_FIRST_ESTIMATES):
-                mode = self._fastest(t, still(y), still(f), mode)
-            tangent, mode = self._followed(t, still(y), still(f), none, tangent, mode)
+            for n in range(_FIRST_ESTIMATES + 1):
+                turn = np.bool_(n < _FIRST_ESTIMATES)
+                tangent, mode = self._changed(t, still(y), still(f), none, tangent, mode, turn)
             calls += _FIRST_ESTIMATES + 1
             if self._first_step is None:
-                h = minimum(h, self._longest(mode))
+                h = minimum(h, self._stable(mode))
+                missed = maximum(self._missed(h, mode), 1.0)
+                h = h / missed ** (1 / (self._method.order + 1))
         rows = tuple(zeros_like(y) for _ in range(self._method.row_count))
         never = np.bool_(False)
         return State(
@@ -158,37 +160,38 @@ class Integrator:
         h = minimum(minimum(100 * h, longer), minimum(interval.length(), self._max_step))
         return where(isfinite(h), h, interval.length())
 
-    def _change(self, t: Any, y: Any, f: Any, direction: Any) -> Any:
-        """∂f/∂y times a direction, by a difference as large as the errors that are allowed."""
-        size = self._size(direction, y)
-        size = where(size == 0, 1.0, size)
-        with np.errstate(all="ignore"):
-            return (still(self._f(t, y + direction / size)) - f) * size
-
-    def _size(self, direction: Any, y: Any) -> Any:
-        scale = self._tolerances.scale(y)
-        return rms(where(scale == 0, 0.0, direction / where(scale == 0, 1.0, scale)))
-
-    def _fastest(self, t: Any, y: Any, f: Any, mode: Mode) -> Mode:
-        """A better direction in which errors change fastest: v ← ∂f/∂y·v."""
-        change = self._change(t, y, f, mode.direction)
-        with np.errstate(all="ignore"):
-            rate = rms(change)
-        known = isfinite(rate) & (rate > 0)
-        direction = where(known, change / where(known, rate, 1.0), mode.direction)
-        return mode._replace(direction=direction, rate=where(known, rate, 0.0), before=mode.rate)
-
-    def _followed(
-        self, t: Any, y: Any, f: Any, h: Any, tangent: Any, mode: Mode
+    def _changed(
+        self, t: Any, y: Any, f: Any, h: Any, tangent: Any, mode: Mode, turn: Any
     ) -> tuple[Any, Mode]:
-        """The tangent after a step, by Euler's method, in which fast parts are damped."""
-        change = self._change(t, y, f, tangent)
-        size = self._size(tangent, y)
+        """Better estimates of how errors change, from one more call of f.
+
+        Args:
+            t: The time.
+            y: The solution there.
+            f: Its derivative.
+            h: How far it is from where the tangent was followed last.
+            tangent: The tangent.
+            mode: The estimates.
+            turn: Whether it is the turn of the power method, v ← ∂f/∂y·v. Else the tangent is
+                followed, by Euler's method, in which fast parts are damped.
+        """
+        scale = self._tolerances.scale(y)
+        weights = where(scale == 0, 0.0, 1 / where(scale == 0, 1.0, scale))
+        along = where(turn, mode.direction, tangent)
+        # A difference as large as the errors that are allowed
+        size = rms(along * weights)
+        along = along / where(size == 0, 1.0, size)
         with np.errstate(all="ignore"):
-            drift = self._size(change, y) / where(size == 0, 1.0, size)
-        known = isfinite(drift) & (drift > 0)
-        ahead = tangent + h / (1 + abs_of(h) * self._rate(mode)) * change
-        return unit(ahead, tangent), mode._replace(drift=where(known, drift, 0.0))
+            change = still(self._f(t, y + along)) - f
+            rate, drift = rms(change) / rms(along), rms(change * weights)
+        known = isfinite(rate) & isfinite(drift) & (rate > 0)
+        ahead = along + h / (1 + abs_of(h) * self._rate(mode)) * change
+        return where(turn | ~known, tangent, ahead), Mode(
+            direction=where(turn & known, change, mode.direction),
+            rate=where(turn, where(known, rate, 0.0), mode.rate),
+            before=where(turn, mode.rate, mode.before),
+            drift=where(turn, mode.drift, where(known, drift, 0.0)),
+        )
 
     def _rate(self, mode: Mode) -> Any:
         """The fastest change: two in turn tell |λ| of pairs of complex λ, too."""
@@ -199,49 +202,56 @@ class Integrator:
         rate = self._rate(mode)
         return where(rate > 0, self._method.reach / where(rate > 0, rate, 1.0), np.inf)
 
-    def _longest(self, mode: Mode) -> Any:
-        """The longest step that is stable, and accurate for the tangent.
+    def _missed(self, h: Any, mode: Mode) -> Any:
+        """The error of the tangent in a step, relative to what is allowed; no less than that.
 
         What changes at a rate λ ≤ Λ is wrong by c·|h·λ|^(p + 1) ≤ c·(h·Λ)^p·h·λ, and all of it
         together by no more than c·(h·Λ)^p·h times the drift.
         """
-        method, rate, drift = self._method, self._rate(mode), mode.drift
-        power = method.order + 1
-        # In units of 1/Λ
-        part = where(drift > 0, rate / where(drift > 0, drift, 1.0), np.inf)
         allowed = _TANGENT_ERROR * self._tolerances.rtol
-        accurate = (allowed / method.miss * part) ** (1 / power)
-        reach = minimum(method.reach, accurate)
-        return where(rate > 0, reach / where(rate > 0, rate, 1.0), np.inf)
+        return (
+            self._method.miss
+            / allowed
+            * _power(h * self._rate(mode), self._method.order)
+            * (h * mode.drift)
+        )
 
     def attempt(self, state: State) -> State:
         """Try one step: the next state, or the same with a shorter step to try."""
         # Loops would otherwise carry cotangents of the grid, which nothing depends on.
         t, given, interval = still(state.t), still(state.h), self.interval
+        tangent, mode = still(state.tangent), state.mode and Mode(*map(still, state.mode))
+        state = state._replace(tangent=tangent, mode=mode)
         least = 10 * maximum(np.finfo(np.float64).eps * abs_of(t), np.finfo(np.float64).tiny)
         t_new = t + interval.direction * minimum(maximum(given, least), self._max_step)
         t_new = where(interval.is_before(t_new, interval.end), t_new, interval.end)
         h = t_new - t
         step = self._method.step(self._f, interval.at(t), interval.span(h), state, self._tolerances)
         good = step.error < 1
-        next_h = abs_of(h) * self._factor(step, good, state.rejected)
-        failed = ~good & (next_h < least)
 
         def kept(new: Any, old: Any) -> Any:
             return where(good, new, old)
 
-        y, f, mode, calls = kept(step.y, state.y), kept(step.f, state.f), state.mode, step.calls
-        tangent = state.tangent if step.tangent is None else kept(step.tangent, state.tangent)
+        y, f, calls = kept(step.y, state.y), kept(step.f, state.f), step.calls
+        tangent = tangent if step.tangent is None else kept(step.tangent, tangent)
+        error, stable = step.error, np.inf
         if mode is not None:
-            at = kept(t_new, t), still(y), still(f)
-            mode = self._fastest(*at, mode)
-            tangent, mode = self._followed(*at, kept(h, 0.0), tangent, mode)
             # If f jumps there, the estimate is too large for once.
             stable = maximum(self._stable(mode), _SHORTER * abs_of(h))
+            # By estimates from before: the new ones are found meanwhile.
+            error = maximum(error, self._missed(abs_of(h), mode))
+            turn = state.tries % 2 == 0
+            since = kept(t_new, t) - still(state.t_old)  # the tangent is followed every other time
+            tangent, mode = self._changed(
+                kept(t_new, t), still(y), still(f), since, tangent, mode, turn
+            )
+            calls = calls + 1
+        next_h = abs_of(h) * self._factor(error, step.safety, good, state.rejected)
+        failed = ~good & (next_h < least)
+        if mode is not None:
             ahead = abs_of(interval.end - t_new)
             failed = failed | (good & (next_h > stable) & (ahead > _MOST_STEPS * stable))
-            next_h = minimum(next_h, maximum(self._longest(mode), _SHORTER * abs_of(h)))
-            calls = calls + 2
+            next_h = minimum(next_h, stable)
         return State(
             kept(t_new, t),
             y,
@@ -259,14 +269,13 @@ class Integrator:
             mode,
         )
 
-    def _factor(self, step: Step, good: Any, rejected: Any) -> Any:
+    def _factor(self, error: Any, safety: Any, good: Any, rejected: Any) -> Any:
         """By how much the next step is longer or shorter."""
         # The error grows with the length of a step to the power of its order and one.
-        known = isfinite(step.error) & (step.error > 0)
-        factor = step.safety * where(known, step.error, 1.0) ** (
-            -1 / (self._method.error_order + 1)
-        )
-        longer = where(step.error == 0, _LONGER, minimum(factor, _LONGER))
+        known = isfinite(error) & (error > 0)
+        factor = safety * where(known, error, 1.0) ** (-1 / (self._method.error_order + 1))
+        longer = where(error == 0, _LONGER, minimum(factor, _LONGER))
+        longer = maximum(longer, _SHORTER)
         # After a step was too long, the next one is not made longer again.
         longer = where(rejected, minimum(longer, 1.0), longer)
         shorter = where(known, maximum(factor, _SHORTER), _SHORTER)
@@ -310,6 +319,13 @@ class Integrator:
         inside = self._method.between(part, ends, piece.rows)
         # Before the first step, and along an interval of length 0, a line has the derivatives.
         return where(none, ends.y_old + ends.f_old * since, inside)
+
+
+def _power(x: Any, n: int) -> Any:
+    """xⁿ by products, which are much cheaper than a power."""
+    half = x if n < 4 else _power(x, n // 2)
+    found = half * half
+    return found * x if n % 2 else found
 
 
 def _any_direction(y: Any, seed: int) -> Any:
