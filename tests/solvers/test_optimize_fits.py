@@ -287,3 +287,19 @@ def test_what_curve_fit_refuses() -> None:
         fitted(Y)
     with pytest.raises(RuntimeError, match="Optimal parameters not found"):
         optimize.curve_fit(lambda t, a: np.exp(a * t), T, Y, p0=[9.0], maxfev=2)
+
+
+def test_a_fit_of_a_function_without_forward_rules_has_a_value() -> None:
+    @gt.custom_vjp
+    def decay(x: Any) -> Any:
+        return np.exp(-x)
+
+    t = np.linspace(0.0, 1.0, 7)
+    data = gt.tensor(np.exp(-1.5 * t))
+
+    def residuals(p: Any, data: Any) -> Any:
+        return decay(p[0] * t) - data
+
+    slopes = lambda p, data: (-t * np.exp(-p[0] * t))[:, None]  # noqa: E731
+    found = gt.scipy.optimize.least_squares(residuals, [1.0], jac=slopes, args=(data,))
+    np.testing.assert_allclose(found.x.item(), 1.5, rtol=1e-6)

@@ -18,7 +18,7 @@ from gradtape.autodiff.jacobians import jacobian
 from gradtape.autodiff.reverse import grad
 from gradtape.core.aval import Aval
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, UnsupportedError
+from gradtape.errors import ArgumentError, GradtapeError, UnsupportedError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_axes
@@ -30,7 +30,7 @@ from gradtape.ops.shape import reshape
 from gradtape.solvers.optimize.bounds import of_sides, with_bounds
 from gradtape.solvers.optimize.evaluator import Make, evaluated
 from gradtape.solvers.optimize.loss import Loss
-from gradtape.solvers.optimize.optimality import Conditions
+from gradtape.solvers.optimize.optimality import Conditions, step_of_fit
 from gradtape.solvers.optimize.solution import (
     FLOAT,
     INTEGER,
@@ -42,6 +42,7 @@ from gradtape.solvers.optimize.solution import (
     is_plain,
 )
 from gradtape.solvers.problem import Problem, Unknowns, with_captures
+from gradtape.solvers.solver_run import CapturedError
 
 
 class _Fit:
@@ -81,6 +82,11 @@ class _Fit:
         def found(*inputs: Any) -> Found:
             x, result, message = run(*inputs)
             (x0,), bounds, *rest = self.groups().split(inputs)
+            step = None
+            if self.loss.is_linear and not bounds and message is None:
+                step = self._step(x, np.asarray(x0), result, rest)
+            if step is not None:
+                return Found([x], [np.zeros(self.count, INTEGER), step], result, None, True)
             conditions = Conditions(lambda x: self.cost(x, *rest), bounds)
             optimum = conditions.optimum(x, x0, succeeded=message is None)
             failure = failure_of(message is None, message, optimum.failure)
@@ -107,6 +113,23 @@ class _Fit:
     def residuals(self, x: Any, _data: Sequence[Any], operands: Sequence[Any]) -> Any:
         """The residuals, as a vector."""
         return reshape(self.problem(x, operands), (-1,))
+
+    def _step(self, x: Any, x0: Any, result: Any, rest: Sequence[Any]) -> Any:
+        """The step that x is off by, if it is a fit without a doubt; else None."""
+        try:
+            return step_of_fit(*self.model(x, result, *rest), x, x0)
+        except CapturedError:
+            raise
+        except GradtapeError:  # rules of the derivative raise the same
+            return None
+
+    def model(self, x: Any, _result: Any, *rest: Any) -> tuple[Any, Any]:
+        """The residuals at SciPy's x, and their Jacobian."""
+
+        def residuals(x: Any) -> Any:
+            return self.residuals(x, *rest)
+
+        return residuals(x), jacobian(residuals)(x)
 
     def _equations(self, x: Sequence[Any], constants: Sequence[Any], inputs: Sequence[Any]) -> Any:
         _, bounds, *rest = self.groups().split(inputs)
@@ -273,6 +296,11 @@ class _LeastSquares(_Fit):
     def _run(self, *inputs: Any) -> tuple[Any, Any, str | None]:
         result = self.scipy(*inputs)
         return result.x, result, None if result.success else result.message
+
+    def model(self, x: Any, result: Any, *rest: Any) -> tuple[Any, Any]:
+        if self.jac is _DEFAULT_JAC and isinstance(result.jac, np.ndarray):
+            return result.fun, result.jac  # exact, as SciPy took no differences
+        return super().model(x, result, *rest)
 
     def result(self) -> Any:
         """What SciPy returns, with tensors in it if tensors went in."""

@@ -39,13 +39,18 @@ class Loss:
             )
         self._loss, self._scale = loss, scale
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether the cost is half the sum of squares."""
+        return isinstance(self._loss, str) and self._loss == "linear"
+
     def _rho(self, z: Any) -> Any:
         # A function of the user's returns ρ and its derivatives, one after the other.
         return self._loss(z)[0] if callable(self._loss) else _LOSSES[self._loss](z)
 
     def cost(self, r: Any) -> Any:
         """The cost of residuals."""
-        if self._loss == "linear":
+        if self.is_linear:
             return 0.5 * sum_of(r * r)
         return 0.5 * self._scale**2 * sum_of(self._rho((r / self._scale) ** 2))
 
@@ -54,7 +59,7 @@ class Loss:
 
         With z = (r/C)² that is ρ'(z) + 2z·ρ''(z) times the square of each row.
         """
-        if self._loss == "linear":
+        if self.is_linear:
             return jacobian
         z = (r / self._scale) ** 2
         slope = grad(lambda z: sum_of(self._rho(z)))

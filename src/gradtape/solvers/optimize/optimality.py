@@ -36,6 +36,9 @@ _GUESSES = (1e-4, 1e-2, 0.0)
 _ROUNDING = 1e-9
 # The most sets of active bounds that are tried in one step.
 _MAX_SETS = 200
+# The least ratio of singular values of a fit whose steps of Gauss and Newton say enough, and the
+# longest step of these, relative to the size of the variables.
+_REGULAR, _AT_A_FIT = 1e-4, 1e-8
 # Where there are too many variables for Newton's method: the largest relative residual, and how
 # near to active bounds x is.
 _RESIDUAL, _AT = 1e-3, 1e-8
@@ -384,6 +387,30 @@ def _size(conditions: Conditions, model: _Model, change: Any) -> float:
         if gain <= 16 * np.finfo(FLOAT).eps * abs(float(conditions.value(model.x))):
             return _CONVERGED
     return size
+
+
+# ---- sums of squares -----------------------------------------------------------------------------
+
+
+def step_of_fit(r: Any, matrix: Any, x: Any, x0: Any) -> Any:
+    """The step of Gauss and Newton to a minimum of the sum of squares that x is at.
+
+    It needs no second derivatives. None if x may be something else: Newton's method has to look.
+
+    Args:
+        r: The residuals at x.
+        matrix: Their Jacobian.
+        x: Where SciPy ended.
+        x0: Where it began.
+    """
+    scale = np.maximum(np.maximum(np.abs(x), np.abs(x0)), np.abs(x - x0))
+    even = matrix * scale
+    if not (even.size and np.isfinite(even).all() and np.isfinite(r).all()):
+        return None
+    step, _, rank, values = np.linalg.lstsq(even, -r, rcond=_REGULAR)
+    if rank < len(x) or values[-1] == 0 or np.abs(step).max() > _AT_A_FIT:
+        return None
+    return step * scale
 
 
 # ---- too many variables for a Hessian -----------------------------------------------------------
