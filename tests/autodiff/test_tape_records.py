@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import pydoc
+import re
 import subprocess
 import sys
 from typing import Any
@@ -212,7 +213,9 @@ def test_constructors_are_documented_methods(option: str) -> None:
         with pytest.raises(ArgumentError, match=f"^{name}: got a str for config, expected a gt"):
             method("fast")
     shown = pydoc.render_doc(gt.GradientTape, renderer=pydoc.plaintext)
-    assert f" |  {name}(config: '{type(config).__name__}') -> 'GradientTape'" in shown
+    # Python 3.14 shows annotations without quotes, and may name their modules.
+    kind = type(config).__name__
+    assert re.search(rf" \|  {name}\(config: '?[\w.]*{kind}'?\) -> '?[\w.]*GradientTape'?", shown)
     assert "Make a tape" in shown[shown.index(f"{name}(") :]
     assert f"{name} = " not in shown
 
