@@ -526,10 +526,10 @@ def test_targets_and_sources_that_are_swapped_or_missing() -> None:
 
 # ---- complex numbers, infinite ones, sources that depend on each other at a cut ------------------
 
-WIDE = np.random.default_rng(5)
+RANDOM = np.random.default_rng(5)
 N = 60
-C = WIDE.normal(size=(2, N)) + 1j * WIDE.normal(size=(2, N))
-D = WIDE.normal(size=(N, 2)) + 1j * WIDE.normal(size=(N, 2))
+C = RANDOM.normal(size=(2, N)) + 1j * RANDOM.normal(size=(2, N))
+D = RANDOM.normal(size=(N, 2)) + 1j * RANDOM.normal(size=(N, 2))
 RAMP = np.linspace(0.1, 1.0, N)
 
 

@@ -157,12 +157,9 @@ def both(method: str, span: Any, fun: Any = pendulum, y0: Any = START, **options
     return solve_ivp(fun, span, gt.tensor(y0), method, **options), theirs
 
 
-# Backwards, where the pendulum is driven, RK23 takes one step in fifty more for its derivatives.
 @pytest.mark.parametrize("options", TAKEN)
-@pytest.mark.parametrize(
-    ("method", "span"),
-    [*((method, (0.0, 4.0)) for method in EXPLICIT), ("RK45", (4.0, 0.0)), ("DOP853", (4.0, 0.0))],
-)
+@pytest.mark.parametrize("span", [(0.0, 4.0), (4.0, 0.0)])
+@pytest.mark.parametrize("method", EXPLICIT)
 def test_explicit_methods_take_scipys_steps(method: str, span: Any, options: str) -> None:
     given = dict(TAKEN[options])
     if "t_eval" in given and span[0] > span[1]:
@@ -170,13 +167,18 @@ def test_explicit_methods_take_scipys_steps(method: str, span: Any, options: str
     ours, theirs = both(method, span, **given)
     assert set(ours) == set(theirs)
     assert isinstance(ours.y, gt.Tensor)
-    # Rounding errors of the error estimate grow with the steps.
-    np.testing.assert_allclose(ours.t, theirs.t, atol=2e-6)
-    np.testing.assert_allclose(ours.y, theirs.y, rtol=0, atol=2e-6)
-    # Two calls in each step, and four at first, tell how fast errors change. DOP853 also computes
+    if method == "RK23" and span[0] > span[1]:  # there its derivatives need a few steps more
+        assert theirs.t.size <= ours.t.size <= 1.05 * theirs.t.size
+        tolerance = 10 * given.get("rtol", 1e-3)
+        np.testing.assert_allclose(ours.y[:, -1], theirs.y[:, -1], rtol=0, atol=tolerance)
+    else:
+        # Rounding errors of the error estimate grow with the steps.
+        np.testing.assert_allclose(ours.t, theirs.t, atol=2e-6)
+        np.testing.assert_allclose(ours.y, theirs.y, rtol=0, atol=2e-6)
+    # One call in each step, and four at first, tell how fast errors change. DOP853 also computes
     # what it needs between the ends of a step along with every step.
     if given.get("t_eval", span)[-1] == span[1]:
-        assert theirs.nfev + 4 < ours.nfev <= 1.7 * theirs.nfev + 4
+        assert theirs.nfev + 4 < ours.nfev <= 1.5 * theirs.nfev + 4
     else:  # it ends after the last time that is asked for
         assert ours.nfev < theirs.nfev
     for key in ("nfev", "njev", "nlu", "status", "message", "success"):

@@ -13,7 +13,7 @@ import numpy as np
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import where
 from gradtape.solvers.integrate.error_norm import Tolerances, still
-from gradtape.solvers.integrate.steps import Ends, RightHandSide, State, Step
+from gradtape.solvers.integrate.steps import Ends, Limits, RightHandSide, State, Step
 
 # A step of length h multiplies an error that changes at a rate λ by R(h·λ). Where λ has no positive
 # real part, |R| is at most 1.003 for all |h·λ| up to this.
@@ -26,9 +26,7 @@ class ExplicitMethod:
     Attributes:
         error_order: The order of the error estimate.
         row_count: How many rows a step has.
-        reach: How far steps may be too long for errors that the equations damp, or let oscillate.
-        order: The order of the method.
-        miss: How much a step is wrong for errors that change at a rate; see `steps.Method`.
+        limits: How long steps may be for errors that the equations damp, or let oscillate.
     """
 
     def __init__(self, name: str) -> None:
@@ -36,10 +34,9 @@ class ExplicitMethod:
 
         solver = getattr(scipy.integrate, name)
         self.error_order: int = solver.error_estimator_order
-        self.reach: float | None = _REACH[name]
         self._a, self._b, self._c = solver.A, solver.B, solver.C
-        self.order: int = solver.order
-        self.miss = _miss(solver.A, solver.B, self.order, _REACH[name])
+        miss = _miss(solver.A, solver.B, solver.order, _REACH[name])
+        self.limits: Limits | None = Limits(_REACH[name], solver.order, miss)
         self._is_dop = name == "DOP853"
         if self._is_dop:
             self._e = [solver.E5, solver.E3]

@@ -28,7 +28,15 @@ from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.select import maximum, minimum, where
 from gradtape.solvers.integrate.error_norm import Tolerances, rms, still
-from gradtape.solvers.integrate.steps import Ends, Method, Mode, Piece, RightHandSide, State
+from gradtape.solvers.integrate.steps import (
+    Ends,
+    Limits,
+    Method,
+    Mode,
+    Piece,
+    RightHandSide,
+    State,
+)
 
 # A step is at most so many times longer, and at least so many times shorter, than the last.
 _LONGER, _SHORTER = 10.0, 0.2
@@ -120,7 +128,8 @@ class Integrator:
         else:
             h = np.float64(self._first_step)
         tangent, mode = _any_direction(y, 1), None
-        if self._method.reach is not None:
+        limits = self._method.limits
+        if limits is not None:
             none = np.float64(0.0)
             mode = Mode(_any_direction(y, 0), none, none, none)
             for n in range(_FIRST_ESTIMATES + 1):
@@ -128,9 +137,9 @@ class Integrator:
                 tangent, mode = self._changed(t, still(y), still(f), none, tangent, mode, turn)
             calls += _FIRST_ESTIMATES + 1
             if self._first_step is None:
-                h = minimum(h, self._stable(mode))
-                missed = maximum(self._missed(h, mode), 1.0)
-                h = h / missed ** (1 / (self._method.order + 1))
+                h = minimum(h, self._stable(limits, mode))
+                missed = maximum(self._missed(limits, h, mode), 1.0)
+                h = h / missed ** (1 / (limits.order + 1))
         rows = tuple(zeros_like(y) for _ in range(self._method.row_count))
         never = np.bool_(False)
         return State(
@@ -169,7 +178,7 @@ class Integrator:
             t: The time.
             y: The solution there.
             f: Its derivative.
-            h: How far it is from where the tangent was followed last.
+            h: About how far it is from where the tangent was followed last.
             tangent: The tangent.
             mode: The estimates.
             turn: Whether it is the turn of the power method, v ← ∂f/∂y·v. Else the tangent is
@@ -197,24 +206,20 @@ class Integrator:
         """The fastest change: two in turn tell |λ| of pairs of complex λ, too."""
         return sqrt(mode.rate * mode.before)
 
-    def _stable(self, mode: Mode) -> Any:
+    def _stable(self, limits: Limits, mode: Mode) -> Any:
         """The longest stable step."""
         rate = self._rate(mode)
-        return where(rate > 0, self._method.reach / where(rate > 0, rate, 1.0), np.inf)
+        return where(rate > 0, limits.reach / where(rate > 0, rate, 1.0), np.inf)
 
-    def _missed(self, h: Any, mode: Mode) -> Any:
+    def _missed(self, limits: Limits, h: Any, mode: Mode) -> Any:
         """The error of the tangent in a step, relative to what is allowed; no less than that.
 
         What changes at a rate λ ≤ Λ is wrong by c·|h·λ|^(p + 1) ≤ c·(h·Λ)^p·h·λ, and all of it
         together by no more than c·(h·Λ)^p·h times the drift.
         """
         allowed = _TANGENT_ERROR * self._tolerances.rtol
-        return (
-            self._method.miss
-            / allowed
-            * _power(h * self._rate(mode), self._method.order)
-            * (h * mode.drift)
-        )
+        powers = _power(h * self._rate(mode), limits.order) * (h * mode.drift)
+        return limits.miss / allowed * powers
 
     def attempt(self, state: State) -> State:
         """Try one step: the next state, or the same with a shorter step to try."""
@@ -234,12 +239,12 @@ class Integrator:
 
         y, f, calls = kept(step.y, state.y), kept(step.f, state.f), step.calls
         tangent = tangent if step.tangent is None else kept(step.tangent, tangent)
-        error, stable = step.error, np.inf
-        if mode is not None:
+        error, stable, limits = step.error, np.inf, self._method.limits
+        if mode is not None and limits is not None:
             # If f jumps there, the estimate is too large for once.
-            stable = maximum(self._stable(mode), _SHORTER * abs_of(h))
+            stable = maximum(self._stable(limits, mode), _SHORTER * abs_of(h))
             # By estimates from before: the new ones are found meanwhile.
-            error = maximum(error, self._missed(abs_of(h), mode))
+            error = maximum(error, self._missed(limits, abs_of(h), mode))
             turn = state.tries % 2 == 0
             since = kept(t_new, t) - still(state.t_old)  # the tangent is followed every other time
             tangent, mode = self._changed(

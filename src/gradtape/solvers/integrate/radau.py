@@ -23,7 +23,7 @@ from gradtape.ops.matmul import matmul
 from gradtape.ops.select import maximum, where
 from gradtape.solvers.implicit import ImplicitFunction
 from gradtape.solvers.integrate.error_norm import Tolerances, rms, still, unit
-from gradtape.solvers.integrate.steps import Ends, RightHandSide, State, Step
+from gradtape.solvers.integrate.steps import Ends, Limits, RightHandSide, State, Step
 from gradtape.solvers.linear import columns, linear_solver
 
 _ROOT = np.sqrt(6.0)
@@ -71,9 +71,7 @@ class Radau:
 
     error_order = 3
     row_count = 3
-    reach: float | None = None
-    order = 5
-    miss = np.nan
+    limits: Limits | None = None
 
     def __init__(
         self,

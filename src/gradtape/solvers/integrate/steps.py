@@ -119,25 +119,34 @@ class State(NamedTuple):
     mode: Mode | None
 
 
+class Limits(NamedTuple):
+    """How long steps may be for errors that change at a rate λ.
+
+    Attributes:
+        reach: The largest |h·λ| with which no error grows that the equations damp.
+        order: The order of the method.
+        miss: A step multiplies an error by exp(h·λ), but for this times |h·λ| to the power of the
+            order and one.
+    """
+
+    reach: float
+    order: int
+    miss: float
+
+
 class Method(Protocol):
     """A way to take a step.
 
     Attributes:
         error_order: The order of the error estimate.
         row_count: How many rows a step has.
-        reach: The longest step with which no error grows that the equations damp, in units of the
-            fastest change of an error; None if there is none.
-        order: The order of the method.
-        miss: A step of length h multiplies an error that changes at a rate λ by exp(h·λ), but for
-            this times |h·λ| to the power of the order and one. It is not used if steps have
-            tangents.
+        limits: What bounds the lengths of its steps besides the error of y; None for a method whose
+            steps have tangents, and are stable.
     """
 
     error_order: int
     row_count: int
-    reach: float | None
-    order: int
-    miss: float
+    limits: Limits | None
 
     def step(self, f: RightHandSide, t: Any, h: Any, state: State, tolerances: Tolerances) -> Step:
         """Try a step of length h from t."""

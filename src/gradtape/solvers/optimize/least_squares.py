@@ -117,13 +117,13 @@ class _Fit:
     def _step(self, x: Any, x0: Any, result: Any, rest: Sequence[Any]) -> Any:
         """The step that x is off by, if it is a fit without a doubt; else None."""
         try:
-            return step_of_fit(*self.model(x, result, *rest), x, x0)
+            return step_of_fit(*self.linearized(x, result, *rest), x, x0)
         except CapturedError:
             raise
         except GradtapeError:  # rules of the derivative raise the same
             return None
 
-    def model(self, x: Any, _result: Any, *rest: Any) -> tuple[Any, Any]:
+    def linearized(self, x: Any, _result: Any, *rest: Any) -> tuple[Any, Any]:
         """The residuals at SciPy's x, and their Jacobian."""
 
         def residuals(x: Any) -> Any:
@@ -297,10 +297,10 @@ class _LeastSquares(_Fit):
         result = self.scipy(*inputs)
         return result.x, result, None if result.success else result.message
 
-    def model(self, x: Any, result: Any, *rest: Any) -> tuple[Any, Any]:
-        if self.jac is _DEFAULT_JAC and isinstance(result.jac, np.ndarray):
+    def linearized(self, x: Any, result: Any, *rest: Any) -> tuple[Any, Any]:
+        if self.jac is _DEFAULT_JAC and not self.sparse:
             return result.fun, result.jac  # exact, as SciPy took no differences
-        return super().model(x, result, *rest)
+        return super().linearized(x, result, *rest)
 
     def result(self) -> Any:
         """What SciPy returns, with tensors in it if tensors went in."""
