@@ -13,7 +13,8 @@ _MOST_MB = 1 << 24
 
 # Native pieces that can be left out, because NumPy, SciPy or Python can do it as well.
 PIECES = (
-    "copies", "entry", "kernels", "lapack", "linalg", "loops", "pool", "products", "registers",
+    "copies", "entry", "halves", "kernels", "lapack", "linalg", "loops", "pool", "products",
+    "registers",
 )  # fmt: skip
 
 

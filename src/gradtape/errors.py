@@ -63,7 +63,7 @@ class DivisionByZeroError(GradtapeError, ZeroDivisionError):
 
 
 class NonFiniteError(GradtapeError, FloatingPointError):
-    """A gradient that is NaN or infinite where it has to be finite: clipping it by its norm."""
+    """A loss or gradient that is NaN or infinite where it must be finite: clipping by its norm."""
 
 
 class MissingNameError(GradtapeError, AttributeError):
@@ -87,6 +87,18 @@ class VariableError(GradtapeError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would put the text in quotes
+
+
+class DataError(GradtapeError, RuntimeError):
+    """An item that a loader cannot load; the text has its number, the cause what went wrong."""
+
+
+class WorkerError(DataError):
+    """A worker process of a loader that died: killed by the system when memory is short, say."""
+
+
+class SaveError(GradtapeError, OSError):
+    """A checkpoint that cannot be written, to a full disk, say; the one before it is whole."""
 
 
 class FileFormatError(GradtapeError, ValueError):
@@ -182,6 +194,13 @@ class PatternError(GradtapeError, ValueError):
     """
 
 
+class NondeterministicError(GradtapeError, RuntimeError):
+    """Something that may give another result in the next run, where that is not allowed.
+
+    `gt.randn(3)` without a seed in a block of `gt.deterministic()`; the text says what to do.
+    """
+
+
 class GradientCheckError(GradtapeError, AssertionError):
     """A derivative disagrees with differences of the function: a rule is wrong."""
 
@@ -197,6 +216,10 @@ class FrozenRandomWarning(GradtapeWarning):
     """
 
 
+class NondeterministicWarning(GradtapeWarning):
+    """Something that may give another result in the next run, found by `DeterministicMode.Warn`."""
+
+
 class UnusedScopeWarning(GradtapeWarning):
     """A call of `gt.set_grad_enabled` without `with`, as PyTorch has it: it changed nothing."""
 
@@ -205,6 +228,13 @@ class DifferencesWarning(GradtapeWarning):
     """SciPy takes differences of a function that gradtape cannot differentiate: `math.sin(x)`.
 
     Use NumPy's functions, and `np.stack` instead of `np.array`; or say so with `jac="2-point"`.
+    """
+
+
+class GrowingHistoryWarning(GradtapeWarning):
+    """A compiled training step without `no_grad`: each call adds to the history of the module.
+
+    Call it in a block of `gt.no_grad()`; `gt.grad` inside of the function works all the same.
     """
 
 

@@ -6,13 +6,19 @@ optree, and importing gradtape is cheaper without it.
 Dataclasses and attrs classes are containers of their fields. They need not be registered: optree
 takes an instance of a class it does not know for a leaf, and leaves are looked at before they are
 returned.
+
+There are two views of a container, which differ for objects such as modules only (`Members`):
+derivatives and optimizers see its parameters, while buffers travel along unseen; what compiles or
+batches a function sees all arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -37,8 +43,63 @@ SINGLE = _Single()
 
 
 _ARRAYS_HAVE = "__array_ufunc__"
-# The namespace in which our own classes are registered with optree.
+# The namespaces in which classes are registered with optree: one for each view of a container.
 NAMESPACE = "gradtape"
+ALL_ARRAYS = "gradtape.all_arrays"
+
+
+class Members:
+    """Base of objects that are containers of parameters, and hold other arrays besides.
+
+    A subclass is a container by its own methods, in both views.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def take(self, view: str) -> tuple[Sequence[Any], Any, tuple[str, ...]]:
+        """The leaves in a view, the rest, and the names of the leaves; see `register`."""
+        raise NotImplementedError
+
+    @classmethod
+    def make(cls, rest: Any, children: Sequence[Any]) -> Any:
+        """An object like the one that `rest` comes from, with other leaves."""
+        raise NotImplementedError
+
+    def named_buffers(self) -> Iterator[tuple[str, Any]]:
+        """The arrays besides parameters, which what it computes may write to, by name."""
+        raise NotImplementedError
+
+
+# Gradients that were made in a trace: they hold the buffers of the model, and are not the model.
+_GRADIENTS: WeakSet[Members] = WeakSet()
+
+
+def note_gradients(tree: Any) -> None:
+    """Note that the objects of class `Members` in containers are gradients."""
+    _GRADIENTS.update(members_in(tree))
+
+
+def all_but_gradients(tree: Any) -> list[Any]:
+    """The arrays in nested containers, without those in gradients that were noted."""
+
+    def is_noted(node: Any) -> bool:
+        return isinstance(node, Members) and node in _GRADIENTS
+
+    flatten(tree, view=ALL_ARRAYS)  # makes new classes known
+    return _optree.tree_flatten(tree, is_noted, namespace=ALL_ARRAYS)[0]  # type: ignore[no-any-return]
+
+
+def members_in(tree: Any) -> list[Members]:
+    """The objects of class `Members` in nested containers, each once, in order."""
+    found: dict[int, Members] = {}
+
+    def note(node: Any) -> bool:
+        if isinstance(node, Members):
+            found[id(node)] = node
+        return False
+
+    flatten(tree, note)
+    return list(found.values())
 
 
 ndarray = np.ndarray
@@ -83,11 +144,18 @@ def register(
             attributes that hold the leaves.
         make: Returns an instance made of that rest and of other leaves.
     """
+    for view in (NAMESPACE, ALL_ARRAYS):
+        _register(kind, take, make, view)
+
+
+def _register(
+    kind: type, take: Callable[[Any], tuple[Any, ...]], make: Callable[[Any, Any], Any], view: str
+) -> None:
     # optree has a lock of its own, which must not be held in a child process.
     with loading():
         register_node = loaded().register_pytree_node
         entry = loaded().GetAttrEntry
-        register_node(kind, take, make, path_entry_type=entry, namespace=NAMESPACE)
+        register_node(kind, take, make, path_entry_type=entry, namespace=view)
 
 
 def register_container(
@@ -146,7 +214,8 @@ def register_container(
 def _unregister(kind: type) -> None:
     with loading():
         try:
-            loaded().unregister_pytree_node(kind, namespace=NAMESPACE)
+            for view in (NAMESPACE, ALL_ARRAYS):
+                loaded().unregister_pytree_node(kind, namespace=view)
         except ValueError:
             raise ArgumentError(
                 f"register_container: got {kind.__name__}, which is a container by itself; "
@@ -159,10 +228,15 @@ def _is_new_container(leaf: Any) -> bool:
     kind: Any = type(leaf)
     if getattr(kind, _ARRAYS_HAVE, None):
         return _KINDS.find(kind, lambda: False)
+    if isinstance(leaf, Members):
+        for view in (NAMESPACE, ALL_ARRAYS):
+            with suppress(ValueError):  # another thread was faster
+                _register(kind, functools.partial(kind.take, view=view), kind.make, view)
+        return True
     fields = fields_of(leaf)
     if fields is None:
         return False
-    with suppress(ValueError):  # another thread was faster
+    with suppress(ValueError):
         register(kind, fields.take, fields.make)
     return True
 
@@ -170,13 +244,16 @@ def _is_new_container(leaf: Any) -> bool:
 # ---- taking apart, and putting together ---------------------------------------------------------
 
 
-def flatten(tree: Any, note: Callable[[Any], bool] | None = None) -> tuple[list[Any], Structure]:
+def flatten(
+    tree: Any, note: Callable[[Any], bool] | None = None, *, view: str = NAMESPACE
+) -> tuple[list[Any], Structure]:
     """Take nested lists, tuples, dicts, dataclasses and other containers apart.
 
     Args:
         tree: The containers, or a single leaf.
         note: Called for every container and leaf, the outermost first; says whether it is to be
             treated as a leaf. With classes that are met for the first time, it is called again.
+        view: `ALL_ARRAYS` for functions that take buffers of modules as arguments, too.
 
     Returns:
         The leaves, and the structure that puts them back.
@@ -191,13 +268,13 @@ def flatten(tree: Any, note: Callable[[Any], bool] | None = None) -> tuple[list[
     if kind is not tuple and kind is not dict and getattr(tree, _ARRAYS_HAVE, None):
         return [tree], SINGLE
     try:
-        leaves, structure = _optree.tree_flatten(tree, note, namespace=NAMESPACE)
+        leaves, structure = _optree.tree_flatten(tree, note, namespace=view)
     except RecursionError:
         _check_ends(tree)
         raise
     for leaf in leaves:
         if type(leaf) not in _LEAVES and _is_new_container(leaf):
-            return flatten(tree, note)
+            return flatten(tree, note, view=view)
     return leaves, SINGLE if structure.is_leaf() else structure
 
 
@@ -223,7 +300,9 @@ def _check_ends(tree: Any) -> None:
 def outline(structure: Structure) -> str:
     """A structure for messages: its containers, with * for each array or number."""
     text = str(structure).removeprefix("PyTreeSpec(").removesuffix(")")
-    return text.removesuffix(f", namespace={NAMESPACE!r}")
+    return text.removesuffix(f", namespace={NAMESPACE!r}").removesuffix(
+        f", namespace={ALL_ARRAYS!r}"
+    )
 
 
 def unflatten(structure: Structure, leaves: list[Any]) -> Any:
@@ -240,18 +319,19 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
 class Place:
     """The name of a leaf in errors: `argument 0['w'][2]`. It is worked out when printed."""
 
-    __slots__ = ("_name", "_number", "_tree")
+    __slots__ = ("_name", "_number", "_tree", "_view")
 
-    def __init__(self, name: str, tree: Any, number: int) -> None:
+    def __init__(self, name: str, tree: Any, number: int, *, view: str = NAMESPACE) -> None:
         self._name = name
         self._tree = tree
         self._number = number
+        self._view = view
 
     def __str__(self) -> str:
         return self._name + str(self._path().codify(""))
 
     def _path(self) -> Any:
-        return loaded().tree_accessors(self._tree, namespace=NAMESPACE)[self._number]
+        return loaded().tree_accessors(self._tree, namespace=self._view)[self._number]
 
     @property
     def advice(self) -> str:
@@ -263,12 +343,12 @@ class Place:
         return ""
 
 
-def argument_place(args: Sequence[Any], number: int) -> Place:
+def argument_place(args: Sequence[Any], number: int, *, view: str = NAMESPACE) -> Place:
     """The name in errors of a leaf of a call's arguments, counted over all of them."""
     for position, arg in enumerate(args):
-        count = len(flatten(arg)[0])
+        count = len(flatten(arg, view=view)[0])
         if number < count:
-            return Place(f"argument {position}", arg, number)
+            return Place(f"argument {position}", arg, number, view=view)
         number -= count
     raise IndexError(number)
 
@@ -325,19 +405,20 @@ def _difference(one: Any, other: Any) -> str:
     return f"is {a_type(one)} with other static fields or sizes than expected"
 
 
-def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
+def broadcast_prefix(prefix: Any, tree: Any, *, view: str = NAMESPACE) -> list[Any]:
     """The leaf of `prefix` that applies to each leaf of `tree`; None is a leaf of the prefix only.
 
     Raises:
         ValueError: The containers of the prefix are not those of the tree.
     """
     if prefix is None or isinstance(prefix, int):
-        return [prefix] * len(flatten(tree)[0])
-    parts, kind, *_ = loaded().tree_flatten_one_level(prefix, namespace=NAMESPACE)
-    children, tree_kind, *_ = loaded().tree_flatten_one_level(tree, namespace=NAMESPACE)
+        return [prefix] * len(flatten(tree, view=view)[0])
+    parts, kind, *_ = loaded().tree_flatten_one_level(prefix, namespace=view)
+    children, tree_kind, *_ = loaded().tree_flatten_one_level(tree, namespace=view)
     if type(prefix) is not type(tree) or kind != tree_kind or len(parts) != len(children):
-        raise ValueError(f"got {prefix}, expected a prefix of {flatten(tree)[1]}")
-    return [leaf for p, t in zip(parts, children, strict=True) for leaf in broadcast_prefix(p, t)]
+        raise ValueError(f"got {prefix}, expected a prefix of {flatten(tree, view=view)[1]}")
+    pairs = zip(parts, children, strict=True)
+    return [leaf for p, t in pairs for leaf in broadcast_prefix(p, t, view=view)]
 
 
 def aligned(given: Any, tree: Any) -> list[Any]:

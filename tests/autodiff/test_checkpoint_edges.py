@@ -65,6 +65,25 @@ def test_results_of_records_that_died_do_not_take_room() -> None:
     assert kept == [30] * 5
 
 
+def test_every_step_counts_what_it_kept() -> None:
+    x = gt.ones(1000, requires_grad=True)
+    with gt.GradientContext(checkpoint=auto(0.1)) as context:
+        reports = []
+        for _ in range(60):  # records are numbered anew meanwhile
+            h = x
+            for _ in range(40):
+                h = gt.sin(h)
+            gt.compute_gradients(gt.sum(h), release=True)
+            del h
+            reports.append(context.tape.checkpoint_report)
+    first = reports[0]
+    assert 0 < first.kept < first.records == 41
+    assert 0 < first.kept_bytes < 100_000
+    for number, report in enumerate(reports, 1):
+        assert report.kept == number * first.kept
+        assert report.kept_bytes == number * first.kept_bytes
+
+
 def test_records_that_dropped_their_results_do_not_count_as_kept() -> None:
     """The records that are alive are numbered anew once many have died."""
     with gt.GradientContext(checkpoint=auto(0.04)) as context:

@@ -115,6 +115,24 @@ def test_zero_grad_sets_zeros():
     np.testing.assert_array_equal(grad_of(x), [5, 5])
 
 
+def test_zeros_are_made_when_they_are_read():
+    x = gt.tensor([1.0, 2.0], requires_grad=True)
+    x.zero_grad()
+    assert x.grad is None
+    gt.sum(x * x).backward()
+    x.zero_grad()
+    x.zero_grad()
+    gradient = x.grad
+    np.testing.assert_array_equal(gradient, [0.0, 0.0])
+    assert x.grad is gradient
+    x.zero_grad()
+    gt.sum(3.0 * x).backward()
+    np.testing.assert_array_equal(x.grad, [3.0, 3.0])
+    x.zero_grad()
+    x.grad = None
+    assert x.grad is None
+
+
 def test_a_non_scalar_target_is_seeded_with_ones_or_what_is_given():
     x = leaf([[1.0, 2.0], [3.0, 4.0]])
     y = x * x

@@ -261,7 +261,7 @@ def test_optimizers_take_instances():
     gt.sum(w).backward()
     optimizer.step()
     np.testing.assert_array_equal(w.detach().numpy(), W - 1)
-    rule = gt.optim.AdamRule(lr=0.1)
+    rule = gt.optim.Adam(lr=0.1)
     stepped, state = rule.apply(Plain(W, B), Plain(W, B), rule.init(Plain(W, B)))
     assert type(stepped) is type(state["square"]) is Plain
 

@@ -48,9 +48,38 @@ def test_watch_refuses_what_has_no_derivatives(given):
         gt.GradientTape().watch(given)
 
 
-def test_watch_says_what_to_do_with_containers():
-    with pytest.raises(DTypeError, match=r"a dict, expected .*arrays of a container one by one"):
-        gt.GradientTape().watch({"w": X})
+def test_watch_takes_containers():
+    tape = gt.GradientTape()
+    params = tape.watch({"w": X, "b": [2.0, None]})
+    grads = tape.gradient(gt.sum(params["w"] ** 2) * params["b"][0], params)
+    np.testing.assert_array_equal(value(grads["w"]), 4.0 * X)
+    assert grads["b"] == [pytest.approx(np.sum(X**2)), None]
+
+
+def test_watch_takes_a_module():
+    net = gt.nn.Sequential(gt.nn.Linear(3, 4), gt.nn.BatchNorm1d(4), gt.nn.Linear(4, 1))
+    net[0].bias.set_requires_grad(False)
+    x = np.arange(15.0, dtype=np.float32).reshape(5, 3) % 4
+
+    def loss(net):
+        return gt.mean(net(x) ** 2)
+
+    tape = gt.GradientTape()
+    with gt.no_grad():
+        watched = tape.watch(net)
+        grads = tape.gradient(loss(watched), watched)
+        expected = gt.grad(loss)(net)
+    assert type(grads) is type(net)
+    assert grads[0].bias is net[0].bias  # frozen
+    for name in ("0.weight", "1.weight", "1.bias", "2.weight", "2.bias"):
+        one, other = (dict(found.named_parameters())[name] for found in (grads, expected))
+        np.testing.assert_array_equal(value(one), value(other))
+    assert net[1].num_batches_tracked.item() == 2  # buffers are the module's own
+
+
+def test_watch_names_what_it_refuses_in_a_container():
+    with pytest.raises(DTypeError, match=r"watch: the value\['w'\] is a str"):
+        gt.GradientTape().watch({"w": "X"})
 
 
 @pytest.mark.parametrize("wrong", [{"persist": True}, {"scheduler": "forward"}, {"checkpoint": 1}])

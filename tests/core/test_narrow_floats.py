@@ -261,3 +261,18 @@ def test_limits():
     assert gt.isdtype(gt.bfloat16, "real floating")
     with pytest.raises((UnsupportedError, TypeError)):
         gt.bitwise_and(gt.ones(2, dtype=gt.bfloat16), 1)
+
+
+def test_ops_that_hand_on_an_operand_keep_its_dtype():
+    # A cotangent in float32 used to make bfloat16 values float32 that are computed again after it.
+    def loss(w, x):
+        with gt.autocast(gt.bfloat16):
+            h = gt.tanh(x @ w)
+            h = h @ w
+        return gt.mean(gt.astype(h, gt.float32) ** 2)
+
+    w, x = np.eye(3, dtype=np.float32) / 3, np.ones((2, 3), np.float32)
+    expected = gt.grad(loss)(w, x)
+    for policy in (None, gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Full)):
+        found = gt.jit(gt.grad(gt.checkpoint(loss, policy=policy)))(w, x)
+        np.testing.assert_array_equal(found, expected)

@@ -246,8 +246,12 @@ ENDLESS = {
 }
 
 
+QUICK = ("registers", "arrays", "eager")
+KINDS = [k if k in QUICK else pytest.param(k, marks=pytest.mark.slow) for k in ENDLESS]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-@pytest.mark.parametrize("kind", ENDLESS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_loop_that_never_ends_can_be_interrupted(kind):
     program = textwrap.dedent(f"""
         import numpy as np, gradtape as gt

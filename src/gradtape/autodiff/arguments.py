@@ -67,13 +67,7 @@ def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
         advice = where.advice if isinstance(where, tree.Place) else ""
         raise DTypeError(
             f"{transform}: {where} is {a_type(value)}, expected an array, a tensor or a "
-            "float"
-            + (
-                "; use np.array, or watch the arrays of a container one by one"
-                if transform == "watch"
-                else " (or containers of them)"
-            )
-            + advice
+            f"float (or containers of them){advice}"
         )
     if isinstance(value, np.ma.MaskedArray):
         raise DTypeError(

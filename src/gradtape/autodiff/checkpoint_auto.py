@@ -68,7 +68,9 @@ class Auto(KeepNothing):
         self._dying: deque[int] = deque()
         # Dropped results that somebody else still holds, with their bytes.
         self._outside: list[tuple[weakref.ref[Any], int]] = []
-        self._walking = False  # whether a backward pass has begun
+        self._walking = False  # whether a backward pass has begun since the last record
+        # What earlier backward passes found kept: results, bytes; and the first number after them.
+        self._settled = (0, 0, 0)
         # The numbers of the records that the last one used: their results may be of no more use.
         self._used: list[int] = []
         # Records of a trace, until a walk begins.
@@ -86,12 +88,18 @@ class Auto(KeepNothing):
         if self._walking:
             return super().report
         self._forget_dead()
-        kept, kept_bytes = len(self._online.retained), self._online.bytes
-        return super().report._replace(kept=kept, kept_bytes=kept_bytes)
+        kept, kept_bytes, first = self._settled
+        sizes = [self._size(place) for place in self._online.retained if place >= first]
+        return super().report._replace(kept=kept + len(sizes), kept_bytes=kept_bytes + sum(sizes))
+
+    def _size(self, place: int) -> int:
+        record = self._numbered[place]()
+        return 0 if record is None else record.size
 
     # ---- forward -----------------------------------------------------------------------------
 
     def _decides(self, record: Recomputable, out: Any) -> bool:
+        self._walking = False
         traced = any(map(is_traced, out if isinstance(out, tuple) else (out,)))
         outside = 0 if traced else self._held_outside()
         self._check(_LEAST * record.size + outside, record.op.name, outside)
@@ -178,6 +186,8 @@ class Auto(KeepNothing):
     def _count_anew(self) -> None:
         """Number the records that are alive, so that others are forgotten."""
         alive = [record for ref in self._numbered if (record := ref()) is not None]
+        settled = sum(0 <= record.place < self._settled[2] for record in alive)
+        self._settled = (*self._settled[:2], settled)
         self._online = Online(self._online.budget)
         self._numbered, self._dying, self._dead, self._used = [], deque(), 0, []
         for record in alive:
@@ -211,6 +221,7 @@ class Auto(KeepNothing):
         if not self._walking:
             report, self._walking = self.report, True
             self._kept, self._kept_bytes = report.kept, report.kept_bytes
+            self._settled = (report.kept, report.kept_bytes, len(self._numbered))
         if self._traced:
             # Only what can still be walked has to be planned.
             records = [traced for ref in self._traced if (traced := ref()) is not None]

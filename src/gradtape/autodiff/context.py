@@ -97,7 +97,7 @@ def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
     else:
         new = ct.fresh() if isinstance(ct, Tensor) else Tensor(array_module(ct).asarray(ct))
     while True:
-        old = leaf.grad
+        old = leaf.so_far
         if old is None:
             total = new
         elif old.record is None or old.record.segment is segment:
@@ -105,7 +105,7 @@ def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
         else:
             total = old.detach() + new
         with guard:
-            if leaf.grad is old:  # otherwise another thread has added something meanwhile
+            if leaf.so_far is old:  # otherwise another thread has added something meanwhile
                 leaf.grad = total
                 return
 
@@ -135,8 +135,8 @@ def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
         elif segment.label == "gt.run":
             advice = "use gt.graph.grad([y], [x])"
         else:
-            advice = "use gt.value_and_grad inside of the function, and a rule such as gt.optim."
-            advice += "SGDRule in place of an optimizer; or return the value and go on outside"
+            advice = "use gt.value_and_grad inside of the function, and apply() of an optimizer in "
+            advice += "place of step(); or return the value and go on outside"
         raise TapeError(
             f"compute_gradients: got a target recorded by {segment.label}, expected one recorded "
             f"by a gradient context; {advice}"

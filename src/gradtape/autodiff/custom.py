@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from gradtape import tree
 from gradtape.autodiff.arguments import as_function
-from gradtape.autodiff.custom_run import Rule, Run, is_static
+from gradtape.autodiff.custom_run import UNSURE, Rule, Run, is_static
 from gradtape.core.portable import Portable, bound
+from gradtape.core.state import checked_flag
 from gradtape.errors import UnknownSizeError
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -22,9 +23,13 @@ class CustomFunction(Portable):
     """A function whose derivatives are given by rules; made by `custom_vjp` or `custom_jvp`."""
 
     def __init__(
-        self, function: Callable[..., Any], vjp: Rule | None = None, jvp: Rule | None = None
+        self,
+        function: Callable[..., Any],
+        vjp: Rule | None = None,
+        jvp: Rule | None = None,
+        deterministic: bool = False,
     ) -> None:
-        self._function = function
+        self._function, self._deterministic = function, deterministic
         self._vjp, self._jvp = vjp and _as_rule(vjp, "defvjp"), jvp and _as_rule(jvp, "defjvp")
         # The rules as they were given.
         self._given = [vjp, jvp]
@@ -60,6 +65,7 @@ class CustomFunction(Portable):
             vjp_rule = _with_keywords(vjp_rule, kwargs, len(args))
             jvp_rule = _with_keywords(jvp_rule, kwargs, len(args))
         run = Run(self.name, function, vjp_rule, jvp_rule, structure, static)
+        run.unsure = None if self._deterministic else UNSURE
         if static:
             leaves = [leaf for n, leaf in enumerate(leaves) if n not in static]
         try:
@@ -71,7 +77,7 @@ class CustomFunction(Portable):
         return bound(self, self._function, instance)
 
     def made_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return CustomFunction, (self._function, *self._given)
+        return CustomFunction, (self._function, *self._given, self._deterministic)
 
 
 def _parameters(rule: Rule) -> list[inspect.Parameter]:
@@ -106,7 +112,33 @@ def _with_keywords(rule: Rule | None, kwargs: dict[str, Any], count: int) -> Rul
     return functools.partial(rule, **{name: kwargs[name] for name in kwargs if name in free})
 
 
-def custom_vjp(function: Callable[..., Any]) -> CustomFunction:
+def _custom(
+    name: str, function: Callable[..., Any] | None, deterministic: bool
+) -> CustomFunction | Callable[[Callable[..., Any]], CustomFunction]:
+    """The function with rules, or a decorator that makes one."""
+    checked_flag(name, "deterministic", deterministic)
+    if function is None:
+        return lambda function: CustomFunction(
+            as_function(function, name), deterministic=deterministic
+        )
+    return CustomFunction(as_function(function, name), deterministic=deterministic)
+
+
+@overload
+def custom_vjp(
+    function: Callable[..., Any], /, *, deterministic: bool = False
+) -> CustomFunction: ...
+
+
+@overload
+def custom_vjp(
+    function: None = None, /, *, deterministic: bool = False
+) -> Callable[[Callable[..., Any]], CustomFunction]: ...
+
+
+def custom_vjp(
+    function: Callable[..., Any] | None = None, /, *, deterministic: bool = False
+) -> CustomFunction | Callable[[Callable[..., Any]], CustomFunction]:
     """Give a function its own reverse-mode rule, set with `@function.defvjp`.
 
     The rule `rule(ct, out, *args)` returns a tuple with one cotangent per positional argument
@@ -114,6 +146,11 @@ def custom_vjp(function: Callable[..., Any]) -> CustomFunction:
     them. Arguments that are not arrays (functions, strings, the `self` of a method) are passed as
     they are; their cotangent is None, or left out. A forward-mode rule can be added with
     `@function.defjvp`; without it, forward mode through the function raises.
+
+    Args:
+        function: The function; if it is left out, the result is a decorator.
+        deterministic: Whether it does the same whenever its arguments are the same, as do its
+            rules; `gt.DeterministicMode.Strict` asks for that.
 
     >>> @gt.custom_vjp
     ... def clipped(x):
@@ -124,15 +161,34 @@ def custom_vjp(function: Callable[..., Any]) -> CustomFunction:
     >>> gt.grad(clipped)(3.0)
     np.float64(1.0)
     """
-    return CustomFunction(as_function(function, "custom_vjp"))
+    return _custom("custom_vjp", function, deterministic)
 
 
-def custom_jvp(function: Callable[..., Any]) -> CustomFunction:
+@overload
+def custom_jvp(
+    function: Callable[..., Any], /, *, deterministic: bool = False
+) -> CustomFunction: ...
+
+
+@overload
+def custom_jvp(
+    function: None = None, /, *, deterministic: bool = False
+) -> Callable[[Callable[..., Any]], CustomFunction]: ...
+
+
+def custom_jvp(
+    function: Callable[..., Any] | None = None, /, *, deterministic: bool = False
+) -> CustomFunction | Callable[[Callable[..., Any]], CustomFunction]:
     """Give a function its own forward-mode rule, set with `@function.defjvp`.
 
     The rule `rule(tangents, out, *args)` returns the tangent of the output (None for zero, as for
     integers) and is linear in the tangents, so that reverse mode follows from it by transposition.
     Keywords and arguments that are not arrays are as for `custom_vjp`; the latter get tangent None.
+
+    Args:
+        function: The function; if it is left out, the result is a decorator.
+        deterministic: Whether it does the same whenever its arguments are the same, as do its
+            rules; `gt.DeterministicMode.Strict` asks for that.
 
     >>> @gt.custom_jvp
     ... def cube(x):
@@ -143,4 +199,4 @@ def custom_jvp(function: Callable[..., Any]) -> CustomFunction:
     >>> gt.grad(cube)(2.0)
     np.float64(12.0)
     """
-    return CustomFunction(as_function(function, "custom_jvp"))
+    return _custom("custom_jvp", function, deterministic)

@@ -30,18 +30,22 @@ from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.shape import moveaxis
 
 Rule = Callable[..., Any]
-
-
+UNSURE = (
+    "is a function of yours, which nobody can see into: it may draw random numbers, or read a "
+    "clock; if it always does the same with the same arguments, say so by deterministic=True"
+)
 class Run:
     """One call: the op made for it, and the containers that arguments and results come in.
 
     Attributes:
         kind: The kind of the op.
         effect: The effect of the op.
+        unsure: Why it may give other results in another run; None if it is said to be the same.
     """
 
     kind = "custom"
     effect: str | None = None
+    unsure: str | None = None
 
     def __init__(
         self,
@@ -74,6 +78,7 @@ class Run:
             kind=self.kind,
             outputs=None,
             effect=self.effect,
+            unsure=self.unsure,
             facts=self._facts(),
             lower=self._lowering(),
             identity=self._identity(),
@@ -241,6 +246,7 @@ class Run:
     def _batch(self, _op: Op, axes: Sequence[Any], args: Any, _params: Any) -> Any:
         """The same function, and the same rules, on every element of the batch."""
         batched = self._batched(axes, args)
+        batched.unsure = self.unsure
         out = batched.run(args)
         self.out_structure = batched.out_structure
         return out, (0,) * len(out)

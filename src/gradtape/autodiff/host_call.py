@@ -10,10 +10,11 @@ import numpy as np
 
 from gradtape import tree
 from gradtape.autodiff.arguments import as_function
-from gradtape.autodiff.custom_run import Rule, Run, frozen, is_static
+from gradtape.autodiff.custom_run import UNSURE, Rule, Run, frozen, is_static
 from gradtape.core.aval import Aval, aval_of, is_extended_float, is_numeric
 from gradtape.core.lowering import Composite
 from gradtape.core.nested import unshell
+from gradtape.core.state import checked_flag
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, DTypeError, ShapeError, a_type
 
@@ -28,6 +29,7 @@ def host_call(
     vjp: Rule | None = None,
     jvp: Rule | None = None,
     batch: Callable[..., Any] | None = None,
+    deterministic: bool = False,
 ) -> Any:
     """Call a Python function on plain NumPy arrays, with derivatives by rules that come with it.
 
@@ -49,6 +51,8 @@ def host_call(
             linear in the tangents; without a `vjp`, reverse mode follows from it.
         batch: The function for a whole batch under `gt.vmap`: arrays have one axis more, in front,
             and so do the results. Without it, `f` is called for each element of the batch.
+        deterministic: Whether `f` does the same whenever its arguments are the same, as do its
+            rules; `gt.DeterministicMode.Strict` asks for that.
 
     Returns:
         What `f` returns, as arrays or tensors.
@@ -78,6 +82,7 @@ def host_call(
     leaves, structure = tree.flatten(args)
     static = {n: leaf for n, leaf in enumerate(leaves) if is_static(leaf)}
     run = HostRun(name, f, vjp, jvp, structure, static)
+    run.unsure = None if checked_flag("host_call", "deterministic", deterministic) else UNSURE
     run.returns(avals, out_structure, batch)
     return run.call([leaf for n, leaf in enumerate(leaves) if n not in static])
 

@@ -11,11 +11,19 @@ import numpy as np
 from gradtape.core.evaluate import add
 from gradtape.core.finite import is_finite
 from gradtape.core.hooks import HOOKS
-from gradtape.core.level import Leaf, Node
+from gradtape.core.level import WITH_MODES, Leaf, Node
 from gradtape.core.recomputable import Recomputable
 from gradtape.core.record import Pusher, Record
 from gradtape.core.restore import Restorer
-from gradtape.core.state import STATE, WATCHING, Proceeding, run_inside, seen_by
+from gradtape.core.state import (
+    STATE,
+    WATCHING,
+    Proceeding,
+    current,
+    rules_apart,
+    run_inside,
+    seen_by,
+)
 from gradtape.errors import GradtapeError
 
 Tangents = Mapping[Node, Any]
@@ -43,6 +51,9 @@ def push(
     Returns:
         A tangent for each target; None if it does not depend on the given nodes.
     """
+    if (WATCHING or WITH_MODES) and (scope := rules_apart(current())) is not None:
+        again = functools.partial(push, tangents, targets, cut=cut, traced=traced)
+        return run_inside(scope, again)
     records = _between(cut, targets)
     # Modes are not to see a second push.
     pusher = Pusher(Restorer(), careful=traced or bool(_watching()))

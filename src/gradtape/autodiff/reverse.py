@@ -135,7 +135,10 @@ class Pullback:
             ct = found.get(node)
             ct = lift(zeros_like(argument) if ct is None else ct, argument)
             results.append(deliver(like_argument(ct, argument), tensors=tensors))
-        return self.like_arguments(results)
+        made = self.like_arguments(results)
+        if self.traced:
+            tree.note_gradients(made)
+        return made
 
     def like_arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """Values, one per leaf of the chosen arguments, in the containers of these."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradtape import tree
-from gradtape.autodiff.arguments import checked, primal
+from gradtape.autodiff.arguments import as_primals, checked, primal
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
 from gradtape.autodiff.checkpoint_strategies import CheckpointReport
 from gradtape.autodiff.forward import ones_like, zeros_like
@@ -22,9 +23,20 @@ from gradtape.core import release
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
 from gradtape.core.finite import is_traced
-from gradtape.core.level import Leaf, Node, Segment
+from gradtape.core.level import WITH_MODES, Leaf, Node, Segment
 from gradtape.core.nested import unshell, wrap
-from gradtape.core.state import checked_flag, cotangent_given, next_level
+from gradtape.core.state import (
+    Mode,
+    Scope,
+    State,
+    TapeConfig,
+    checked_flag,
+    cotangent_given,
+    in_force,
+    next_level,
+    run_inside,
+)
+from gradtape.core.tape_modes import tapes_in_force
 from gradtape.core.tensor import Tensor
 from gradtape.core.walk import own, walk
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, a_type
@@ -43,6 +55,32 @@ class _OnClassOrTape:
         return MethodType(self._function, owner if tape is None else tape)
 
 
+class _Exit:
+    """`__exit__` of a tape: Python looks it up before `__enter__`, as for `core.state.Scope`.
+
+    So the block of modes is undone as theirs are, also if an interrupt comes in between.
+    """
+
+    def __get__(self, tape: GradientTape | None, owner: type) -> Callable[..., None]:
+        if tape is None:
+            return lambda tape, *error: tape.__exit__(*error)
+        return functools.partial(tape._left, tape._block.__exit__ if tape._block.modes else None)
+
+
+class _Block(Scope):
+    """The `with` block of a tape with modes, which see all that is computed in it."""
+
+    def __init__(self, modes: tuple[Mode, ...]) -> None:
+        self.modes = modes
+
+    def change(self, state: State, before: State | None = None) -> State:
+        further = [mode for mode in state.modes if mode not in self.modes]
+        return state.derive(modes=in_force((*self.modes, *further)))
+
+
+_NO_MODES = _Block(())
+
+
 class GradientTape:
     """Records what is done with the tensors it watches, and differentiates it.
 
@@ -57,6 +95,11 @@ class GradientTape:
             Everything that rules read if not given.
         scheduler: How `jacobian` chooses between forward, reverse and mixed mode; by the estimated
             time if not given.
+        amp: Which ops are computed in 16 bits, a `gt.AmpConfig`. It holds for all that is computed
+            in the tape's `with` block, and for what is recorded on the tape without one; inside of
+            `with gt.autocast(...)` that decides. So does `deterministic`.
+        deterministic: Where random numbers come from, and what may be computed at all, a
+            `gt.DeterministicConfig`.
         lines: Whether to note the line of your code for each record, for `records`; that takes a
             few microseconds each.
         enabled: Whether it records at all. If not, `watch` returns tensors that are not recorded,
@@ -78,16 +121,21 @@ class GradientTape:
         persistent: bool = False,
         checkpoint: CheckpointConfig | None = None,
         scheduler: SchedulerConfig | None = None,
+        amp: TapeConfig | None = None,
+        deterministic: TapeConfig | None = None,
         lines: bool = False,
         enabled: bool = True,
     ) -> None:
         self._segment: Segment | None = None
+        self._amp, self._deterministic = amp, deterministic
         for option, config, kind in (
             ("checkpoint", checkpoint, CheckpointConfig),
             ("scheduler", scheduler, SchedulerConfig),
         ):
             if config is not None:
                 _check_config("GradientTape", option, config, kind)
+        plain = amp is None and deterministic is None
+        self._block = _NO_MODES if plain else _Block(self._new_modes())
         self.persistent = persistent
         self._checkpoint = checkpoint
         self._scheduler = scheduler
@@ -151,12 +199,78 @@ class GradientTape:
         """
         return _with_config(self, "scheduler", config, SchedulerConfig)
 
+    @_OnClassOrTape
+    def with_amp_config(
+        self: GradientTape | type[GradientTape], config: TapeConfig
+    ) -> GradientTape:
+        """Make a tape that computes in 16 bits where a config says so; on a tape, with its options.
+
+        For further options, use `gt.GradientTape(amp=config, persistent=True)`.
+
+        Args:
+            config: Which ops are computed in 16 bits.
+
+        Returns:
+            A new tape. Called on a tape, it has all its options besides.
+
+        Raises:
+            ArgumentError: It is no `gt.AmpConfig`.
+            TapeError: It was called on a tape that watches something already.
+
+        >>> config = gt.AmpConfig(precision_mode=gt.PrecisionMode.BFloat16)
+        >>> tape = gt.GradientTape.with_amp_config(config)
+        >>> w = tape.watch(np.ones((3, 2), np.float32))
+        >>> y = np.ones((1, 3), np.float32) @ w
+        >>> y.dtype, tape.gradient(y, w).dtype
+        (dtype(bfloat16), dtype('float32'))
+        """
+        return _with_config(self, "amp", config)
+
+    @_OnClassOrTape
+    def with_deterministic_config(
+        self: GradientTape | type[GradientTape], config: TapeConfig
+    ) -> GradientTape:
+        """Make a tape whose results are the same in every run; on a tape, one with its options.
+
+        For further options, use `gt.GradientTape(deterministic=config, persistent=True)`.
+
+        Args:
+            config: Where random numbers come from, and what is refused.
+
+        Returns:
+            A new tape. Called on a tape, it has all its options besides.
+
+        Raises:
+            ArgumentError: It is no `gt.DeterministicConfig`.
+            TapeError: It was called on a tape that watches something already.
+
+        >>> config = gt.DeterministicConfig(global_seed=7)
+        >>> tape = gt.GradientTape.with_deterministic_config(config)
+        >>> x = tape.watch(gt.ones(1000))
+        >>> y = gt.nn.dropout(x, 0.25)
+        >>> tape.gradient(gt.sum(y), x)[:4]
+        tensor([1.33333333, 1.33333333, 1.33333333, 1.33333333])
+        """
+        return _with_config(self, "deterministic", config)
+
+    def _new_modes(self) -> tuple[Mode, ...]:
+        """The modes of its configs, the innermost first."""
+        found: list[Mode] = []
+        for option, config in (("amp", self._amp), ("deterministic", self._deterministic)):
+            if config is not None:
+                _check_tape_config("GradientTape", option, config)
+                mode = config.tape_mode()
+                found += [] if mode is None else [mode]
+        return tuple(found)
+
     def _options(self) -> dict[str, Any]:
         """What it was made with."""
         return {
             "persistent": self.persistent,
             "checkpoint": self._checkpoint,
             "scheduler": self._scheduler,
+            "amp": self._amp,
+            "deterministic": self._deterministic,
             "lines": self._lines,
             "enabled": self.enabled,
         }
@@ -169,14 +283,26 @@ class GradientTape:
             )
         if self._used and not self.persistent:
             self._segment, self._used = None, False
+            if self._block.modes:
+                self._block.modes = self._new_modes()
         self._open, self._stopped = True, False
         if self._segment is not None:
             self._segment.active = True
+        if self._block.modes:
+            self._block.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def _left(self, leave: Callable[..., None] | None, *error: object) -> None:
         self._open = False
         self.stop()
+        if leave is not None:
+            leave(*error)
+
+    if TYPE_CHECKING:
+
+        def __exit__(self, *error: object) -> None: ...
+    else:
+        __exit__ = _Exit()
 
     def stop(self) -> None:
         """End the recording; what was recorded can still be differentiated."""
@@ -209,28 +335,48 @@ class GradientTape:
         # has to be above it.
         if self._segment is None:
             policy = None if self._checkpoint is None else self._checkpoint.policy()
-            self._segment = Segment(next_level(), "GradientTape", policy=policy)
+            self._segment = Segment(
+                next_level(), "GradientTape", policy=policy, modes=self._block.modes
+            )
             if self._lines:
                 self._segment.note_lines()
         return self._segment
 
-    def watch(self, value: Any) -> Tensor:
+    def watch(self, value: Any) -> Any:
         """Return a tensor with the value of `value` that this tape records.
 
         Args:
-            value: An array, tensor or float.
+            value: An array, tensor or float, or nested containers of them; of a module, its
+                parameters are watched.
+
+        Returns:
+            A tensor, or the same containers of tensors.
 
         Raises:
             DTypeError: The value is not floating or complex.
             TapeError: Recording has ended, or the value belongs to a tape or transform that was
                 started after this tape watched its first tensor.
+
+        >>> net, tape = gt.nn.Linear(2, 1), gt.GradientTape()
+        >>> with gt.no_grad():  # the parameters are leaves: else contexts would record, too
+        ...     watched = tape.watch(net)
+        ...     loss = gt.sum(watched(np.ones((3, 2), np.float32)))
+        ...     tape.gradient(loss, watched).bias
+        tensor([3.], dtype=float32)
         """
         if self._stopped:
             raise TapeError(
                 "watch: this tape has stopped recording; watch inside of its `with` block, or make "
                 "a new gt.GradientTape()"
             )
-        below = unshell(primal(value, "watch", "the value"))
+        if isinstance(value, Tensor | np.ndarray):
+            return self._watched(primal(value, "watch", "the value"))
+        _, values, structure = as_primals(value, "watch", "the value")
+        return tree.unflatten(structure, list(map(self._watched, values)))
+
+    def _watched(self, value: Any) -> Tensor:
+        """One value as a leaf of this tape."""
+        below = unshell(value)
         if not self.enabled:
             return _tensor(below)
         segment = self._level()
@@ -264,19 +410,28 @@ class GradientTape:
         ends = [self._on_tape(target, "target") for target in tree.flatten(targets)[0]]
         # The walk empties the list: nothing else may hold the cotangents.
         seeds = _seeds([end for end, _ in ends], output_gradients)
+        scaler = getattr(self._amp, "scaler", None)
+        if scaler is not None:
+            seeds = scaler.scaled_seeds(seeds)
         roots = [(node, seeds.pop(0)) for _, node in ends]
         for _, node in origins:
             _check_order(node, [end for _, end in ends])
+        block = tapes_in_force([end for end, _ in ends], ended=True) if WITH_MODES else None
         self._finish()
-        sought = [node for _, node in origins]
-        found = walk(self._level(), roots, sources=sought, last=not self.persistent)
+        sought, last = [node for _, node in origins], not self.persistent
+        if block is None:
+            found = walk(self._level(), roots, sources=sought, last=last)
+        else:
+            pull = functools.partial(walk, sources=sought, last=last)
+            found = run_inside(block, pull, self._level(), roots)
         self._let_go([node for _, node in (*origins, *ends)])
         results = []
         for origin, node in origins:
             ct = found.get(node)
-            ct = lift(zeros_like(origin) if ct is None else ct, origin.value)
-            results.append(_tensor(ct))
-        return tree.unflatten(structure, results)
+            results.append(lift(zeros_like(origin) if ct is None else ct, origin.value))
+        if scaler is not None:
+            results = scaler.unscaled_gradients(results, sources)
+        return tree.unflatten(structure, list(map(_tensor, results)))
 
     def forward_gradient(self, source: Tensor, target: Tensor, tangent: Any = None) -> Tensor:
         """Differentiate a target by pushing a tangent of the source forward along the records.
@@ -306,9 +461,11 @@ class GradientTape:
             tangent = ones_like(origin)
         else:
             tangent = checked(tangent, origin, "forward_gradient", "tangent", "source")
+        block = tapes_in_force((end,), ended=True)
         self._finish()
         tangents = {start: unshell(tangent)}
-        (result,) = push(tangents, [node], cut=tangents, traced=is_traced(end))
+        forward = functools.partial(push, cut=tangents, traced=is_traced(end))
+        (result,) = _inside(block, forward, tangents, [node])
         self._let_go([start, node])
         result = zeros_like(end) if result is None else own(result, {id(tangent)})
         return _tensor(lift(result, end.value))
@@ -351,13 +508,16 @@ class GradientTape:
                 )
         for _, node in origins:
             _check_order(node, [end for _, end in ends], "jacobian")
+        block = tapes_in_force([end for end, _ in ends], ended=True)
         self._finish()
-        blocks, self._schedule = jacobian_blocks(
+        sweep = functools.partial(jacobian_blocks, traced=any(is_traced(end) for end, _ in ends))
+        blocks, self._schedule = _inside(
+            block,
+            sweep,
             self._level(),
             [(node, aval_of(origin)) for origin, node in origins],
             [(node, aval_of(end)) for end, node in ends],
             self._scheduler or SchedulerConfig(),
-            traced=any(is_traced(end) for end, _ in ends),
         )
         self._let_go([node for _, node in (*origins, *ends)])
         taken: set[int] = set()
@@ -482,11 +642,17 @@ class GradientTape:
 
 
 def _with_config(
-    made_from: GradientTape | type[GradientTape], option: str, config: Any, kind: type
+    made_from: GradientTape | type[GradientTape],
+    option: str,
+    config: Any,
+    kind: type | None = None,
 ) -> GradientTape:
     """A new tape with one option, and the others of the tape it is made from, if it is one."""
     name = f"with_{option}_config"
-    _check_config(name, "config", config, kind)
+    if kind is None:
+        _check_tape_config(name, option, config, "config")
+    else:
+        _check_config(name, "config", config, kind)
     if isinstance(made_from, type):
         return made_from(**{option: config})
     if made_from._segment is not None:
@@ -502,6 +668,23 @@ def _check_config(name: str, option: str, config: Any, kind: type) -> None:
         raise ArgumentError(
             f"{name}: got {a_type(config)} for {option}, expected a gt.{kind.__name__}"
         )
+
+
+# The configs that give a tape modes, which later layers define.
+_TAPE_CONFIGS = {"amp": "AmpConfig", "deterministic": "DeterministicConfig"}
+
+
+def _check_tape_config(name: str, option: str, config: Any, given_as: str | None = None) -> None:
+    if getattr(config, "configures", None) != option or isinstance(config, type):
+        raise ArgumentError(
+            f"{name}: got {a_type(config)} for {given_as or option}, expected a "
+            f"gt.{_TAPE_CONFIGS[option]}"
+        )
+
+
+def _inside(block: Scope | None, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function in the modes that what it differentiates was computed in."""
+    return function(*args) if block is None else run_inside(block, function, *args)
 
 
 def _tensor(value: Any) -> Tensor:

@@ -21,6 +21,7 @@ from gradtape.autodiff.reverse import output_and_aux
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of
 from gradtape.core.call import lift
+from gradtape.core.finite import is_traced
 from gradtape.core.needed_ops import needed
 from gradtape.core.portable import Transformed
 from gradtape.core.state import adopted
@@ -127,7 +128,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     function = as_function(function, "vmap")
 
     def batched(*args: Any, **kwargs: Any) -> Any:
-        leaves, structure = tree.flatten(args)
+        leaves, structure = tree.flatten(args, view=tree.ALL_ARRAYS)
         leaves = [adopted(leaf) for leaf in leaves]
         axes = _axes_for(in_axes, args)
         level = BatchLevel(_batch_size(leaves, axes, args))
@@ -136,15 +137,25 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             leaf if axis is None else level.batched(leaf, axis % len(leaf.shape))
             for leaf, axis in zip(leaves, axes, strict=True)
         ]
+        records = [_record(leaf) for leaf in full]
+        given = tree.unflatten(structure, full)
         try:
-            out = run(function, tree.unflatten(structure, full), kwargs)
-            outs, out_structure = tree.flatten(out)
+            out = run(function, given, kwargs)
+            outs, out_structure = tree.flatten(out, view=tree.ALL_ARRAYS)
             _check_arrays(out, outs)
             places = _places(out_axes, out)
             taken = {id(leaf) for leaf in leaves}
             results = [
                 deliver(own(level.unbatch(o, place), taken), tensors=tensors)
                 for o, place in zip(outs, places, strict=True)
+            ]
+            written = [n for n, leaf in enumerate(full) if _record(leaf) is not records[n]]
+            _write_back(given, [(leaves[n], full[n], axes[n]) for n in written], level)
+            held = {(id(full[n]), axes[n]): leaves[n] for n in written if is_traced(leaves[n])}
+            # A compiled function looks for what was written to its arguments among its results.
+            results = [
+                outside.fresh() if (outside := held.get((id(o), place))) is not None else result
+                for o, place, result in zip(outs, places, results, strict=True)
             ]
         finally:
             level.active = False
@@ -153,13 +164,33 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     return Transformed(batched, vmap, (function, in_axes, out_axes), {})
 
 
+def _record(leaf: Any) -> Any:
+    return leaf.record if isinstance(leaf, Tensor) else None
+
+
+def _write_back(given: Any, written: list[tuple[Any, Any, int | None]], level: BatchLevel) -> None:
+    """Give buffers of stacked modules what was written to those of the module of one element.
+
+    Args:
+        given: The arguments as the function got them.
+        written: Arguments that were written to: the leaf outside, that inside, and the batch axis.
+        level: The level of the batch.
+    """
+    if not written:
+        return
+    buffers = {id(b) for member in tree.members_in(given) for _, b in member.named_buffers()}
+    for outside, inside, axis in written:
+        if axis is not None and id(inside) in buffers:
+            outside[...] = level.unbatch(inside, axis)
+
+
 def _check_arrays(out: Any, leaves: Sequence[Any]) -> None:
     """Raise for results that cannot be put together along a batch axis."""
     for n, leaf in enumerate(leaves):
         if not (isinstance(leaf, Tensor) or is_raw(leaf) or hasattr(leaf, "__array__")):
             raise DTypeError(
-                f"vmap: {tree.Place('the result', out, n)} is {a_type(leaf)}, expected an array or "
-                "a number, or containers of them"
+                f"vmap: {tree.Place('the result', out, n, view=tree.ALL_ARRAYS)} is "
+                f"{a_type(leaf)}, expected an array or a number, or containers of them"
             )
 
 
@@ -185,7 +216,7 @@ def _axes_for(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
 def _per_leaf(axes: Any, container: Any, mismatch: str) -> list[Any]:
     """An axis for every leaf of a container."""
     try:
-        return tree.broadcast_prefix(axes, container)
+        return tree.broadcast_prefix(axes, container, view=tree.ALL_ARRAYS)
     except ValueError as error:
         raise ArgumentError(f"vmap: {mismatch}: {error}") from None
 
@@ -197,20 +228,21 @@ def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]
         if axis is None:
             continue
         if not isinstance(leaf, Tensor) and not is_raw(leaf):
-            where = tree.argument_place(args, number)
+            where = tree.argument_place(args, number, view=tree.ALL_ARRAYS)
             raise DTypeError(
                 f"vmap: {where} is {a_type(leaf)}, expected an array or a tensor; {_NO_BATCH}"
                 + where.advice
             )
         shape = aval_of(leaf).shape
         if not -len(shape) <= axis < len(shape):
-            where = tree.argument_place(args, number)
+            where = tree.argument_place(args, number, view=tree.ALL_ARRAYS)
             raise AxisError(f"vmap: {where} has shape {shape} and no axis {axis}; {_NO_BATCH}")
         sizes[number] = shape[axis]
     if not sizes:
         raise ArgumentError("vmap: in_axes is None for every argument, expected at least one batch")
     if len(set(sizes.values())) > 1:
-        found = ", ".join(f"{tree.argument_place(args, n)}: {size}" for n, size in sizes.items())
+        named = {tree.argument_place(args, n, view=tree.ALL_ARRAYS): s for n, s in sizes.items()}
+        found = ", ".join(f"{where}: {size}" for where, size in named.items())
         raise ShapeError(
             f"vmap: got batches of different sizes, {found}, expected one size; {_NO_BATCH}"
         )

@@ -17,7 +17,7 @@ from gradtape.core.checkpoint_statistics import STATISTICS
 from gradtape.core.evaluate import evaluate
 from gradtape.core.hooks import HOOKS
 from gradtape.core.kernels import LARGE, is_large, numpy_is_quiet
-from gradtape.core.level import LEAVES, Level, Node, Segment
+from gradtape.core.level import LEAVES, WITH_MODES, Level, Node, Segment
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
 from gradtape.core.recomputable import Recomputable, RecordPolicy, source_of
@@ -30,6 +30,7 @@ from gradtape.core.state import (
     run_inside,
     seen_by,
 )
+from gradtape.core.tape_modes import modes_for
 from gradtape.core.tensor import Tensor, as_value, is_extended_float
 from gradtape.errors import ContextError, GradtapeError, LeakedTensorError
 
@@ -40,7 +41,7 @@ _RAW = (np.ndarray, np.generic)
 
 def call(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run an op on any mix of tensors, arrays and numbers."""
-    modes = current().modes
+    modes = modes_for(args) if WITH_MODES else current().modes
     return _through(modes, modes, op, args, params) if modes else dispatch(op, args, params)
 
 
@@ -73,9 +74,14 @@ def _through(
         return mode.run(op, tuple(args), params, lambda *call: _through(every, rest, *call))
     if mode.kind == "rewriting" and op.graph is not None:
         return _through(every, rest, op, args, params)  # it was applied when the graph was traced
+    passes = getattr(mode, "passes", None)
+    if passes is not None and passes(op, args):
+        return _through(every, rest, op, args, params)
+
+    inner = current().inner
 
     def proceed(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return run_inside(seen_by(every), _through, every, rest, op, args, params)
+        return run_inside(seen_by(every, inner=inner), _through, every, rest, op, args, params)
 
     return run_inside(seen_by(rest), mode.run, op, tuple(args), params, proceed)
 
@@ -86,6 +92,9 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     top: Level | None = None
     any_tensor = False
     for arg in args:
+        if type(arg) is np.ndarray:
+            operands.append(arg)
+            continue
         operand = arg
         if isinstance(arg, Tensor):
             any_tensor = True
@@ -140,20 +149,24 @@ def _reverse(segment: Segment, op: Op, operands: list[Any], params: dict[str, An
         recording = None
     below: list[Any] = []
     parents: list[Node | None] = []
+    raw = True
     for operand in operands:
         node = operand.record if isinstance(operand, Tensor) else None
         if node is None or _lower(node.segment, segment):
             below.append(operand)
             parents.append(None)
+            raw = raw and node is None
             continue
         if recording is not None and node.segment not in (segment, LEAVES):
             raise _foreign(op, node.segment)
-        below.append(operand.value)
+        value = operand.value
+        raw = raw and type(value) is np.ndarray
+        below.append(value)
         parents.append(node)
     count = None
     if op.recorded is not None and recording is not None:
         params, count = op.recorded(params)
-    out = dispatch(op, below, params)
+    out = evaluate(op, below, params) if raw else dispatch(op, below, params)
     if recording is None:
         return out
     made = record(recording, op, parents, below, out, params)
@@ -210,11 +223,9 @@ def record(
     policy = current().policy or segment.policy
     if policy is not None:
         return record_recomputable(policy, segment, op, parents, inputs, out, params)
-    tracked = tuple(parent is not None for parent in parents)
-    keep_out, *keep = op.keeps(tracked)
+    keep_out, *keep = op.keeps(tuple([parent is not None for parent in parents]))
     kept = tuple(
-        value if keep_value else aval_of(value)
-        for value, keep_value in zip(inputs, keep, strict=True)
+        [value if own else aval_of(value) for value, own in zip(inputs, keep, strict=True)]
     )
     if op.outputs == 1:
         if not is_differentiable(out):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.kernels import installed, is_large, pooled
+from gradtape.core.promotion import FLOAT32, is_half
 
 # Arrays at least this large are worth starting threads for.
 _WORTH_THREADS = 1 << 17
@@ -23,6 +24,24 @@ def copied(array: Any) -> Any:
             return out
         return kernels.copied(array)
     return np.array(array, order="C")
+
+
+def converted(array: Any, dtype: np.dtype[Any]) -> Any:
+    """An array in another dtype, as `astype`, but not a copy of one that has it."""
+    if array.dtype == dtype:
+        return array
+    pair = {array.dtype, dtype}
+    # NumPy converts 16-bit floats one by one.
+    if is_large((array,)) and FLOAT32 in pair and any(map(is_half, pair)):
+        kernels = installed()
+        out = None if kernels is None else kernels.converted(array, dtype)
+        if out is not None:
+            return out
+    if is_half(dtype):
+        # Loss scaling tries scales until gradients overflow; kernels do not warn of it either.
+        with np.errstate(over="ignore"):
+            return array.astype(dtype)
+    return array.astype(dtype)
 
 
 def copy_into(target: Any, source: Any) -> None:

@@ -35,7 +35,7 @@ from gradtape.core.broadcasting import (
 )
 from gradtape.core.call import call, call_operator
 from gradtape.core.evaluate import sum_of_terms
-from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_unary
+from gradtape.core.fast import fast_binary, fast_params, fast_reflected, fast_several, fast_unary
 from gradtape.core.lowering import Composite, Lowering, Pointwise, Terms
 from gradtape.core.needed_ops import needed
 from gradtape.core.nested import Alias
@@ -208,7 +208,8 @@ def _result_dtypes(
         dtype.type(1).item() if weak and not numbers else np.empty(0, dtype)
         for dtype, weak in kinds
     )
-    out = evaluate(np, *samples, **{name: value for name, value, _ in params})
+    with np.errstate(over="ignore"):  # of a parameter that fits what float16 stands for
+        out = evaluate(np, *samples, **{name: value for name, value, _ in params})
     return tuple(part.dtype for part in (out if isinstance(out, tuple) else (out,)))
 
 
@@ -339,6 +340,8 @@ def multilinear(
     *transposes: Rule,
     again: Callable[..., Any] | None = None,
     reads: Terms | None = None,
+    samples: int = 0,
+    sums_samples: bool = False,
     **options: Any,
 ) -> Callable[..., Any]:
     """Define an op that is linear in each of its inputs by its transposes.
@@ -350,7 +353,9 @@ def multilinear(
             its own. `Zero` for an input that only selects among the others, such as an index.
         again: A faster way to call the op, if there is one.
         reads: What an element of the result reads, as in `Facts`.
-        **options: As for `general`: infer, batch, kind, lower, composed.
+        samples: How many operands have samples, as in `Facts`.
+        sums_samples: Whether the result is a sum over them.
+        **options: As for `general`: infer, batch, kind, lower, composed, heavy.
     """
     constants = {i for i, transpose in enumerate(transposes) if isinstance(transpose, Zero)}
 
@@ -368,7 +373,7 @@ def multilinear(
 
     # The tangent of an input is combined with the values that its transpose reads, and no others.
     jvp.reads = frozenset()  # type: ignore[attr-defined]
-    facts = Facts(product=True, reads=reads)
+    facts = Facts(product=True, reads=reads, samples=samples, sums_samples=sums_samples)
     function: Callable[..., Any] = general(
         name, evaluate, vjps=transposes, jvp=jvp, facts=facts, **options
     )
@@ -441,6 +446,7 @@ def general(
     effect: str | None = None,
     lower: Lowering | ModuleType | None = None,
     composed: Callable[..., Any] | None = None,
+    heavy: Callable[..., bool] | None = None,
 ) -> Callable[..., Any]:
     """Define an op by all of its rules (see `Op`); without a VJP its result is untracked.
 
@@ -469,10 +475,11 @@ def general(
             effect=effect,
             lower=lower,
             composed=composed,
+            heavy=heavy,
         )
     )
     # The fast path ignores modes, but a trace must see an effect even on arrays from outside.
-    function = fast_params(op) if len(vjps) == 1 and effect is None else _plain_function(op)
+    function = fast_params(op) if len(vjps) == 1 and effect is None else fast_several(op)
     function.op = op  # type: ignore[attr-defined]
     return function
 

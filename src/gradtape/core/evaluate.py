@@ -19,12 +19,27 @@ import numpy as np
 from gradtape.backends import array_module
 from gradtape.core.aval import aval_of
 from gradtape.core.broadcasting import broadcast_sizes
+from gradtape.core.copies import converted
 from gradtape.core.finite import is_finite, is_traced
-from gradtape.core.kernels import Task, compute, is_large, pull as pull_by_kernels
+from gradtape.core.kernels import (
+    LARGE,
+    Task,
+    by_kernels,
+    compute,
+    is_large,
+    pull as pull_by_kernels,
+)
+from gradtape.core.level import WITH_MODES
 from gradtape.core.needed_ops import needed
 from gradtape.core.op import Op, Rule
-from gradtape.core.small_floats import computes_wide, evaluate_narrow, is_narrow, widened
-from gradtape.core.state import STATE, WATCHING, run_inside, seen_by, unseen
+from gradtape.core.small_floats import (
+    FLOAT16,
+    computes_wide,
+    evaluate_narrow,
+    evaluates_wide,
+    widened,
+)
+from gradtape.core.state import STATE, WATCHING, rules_apart, run_inside, seen_by, unseen
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     AxisError,
@@ -50,14 +65,25 @@ class NotFiniteError(Exception):
 # ---- forward ----------------------------------------------------------------------------------
 
 
+# Dtypes of which every op has NumPy's own arithmetic.
+USUAL = frozenset(map(np.dtype, ("float32", "float64", "int64", "bool")))
+
+
 def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run the forward of an op on raw values."""
     if WATCHING and op.kind not in _OF_USERS and (scope := unseen(STATE.get())) is not None:
         return run_inside(scope, evaluate, op, operands, params)
     try:
-        if any(map(is_narrow, operands)):
-            return evaluate_narrow(op, array_module(*operands), operands, params)
-        if is_large(operands) and not op.aliases and op.kind not in _OF_USERS:
+        if _are_small(operands) and not _is_heavy(op, operands, params):
+            return op.evaluate(np, *operands, **params)
+        if evaluates_wide(op, operands):
+            out = by_kernels(op, operands, params) if is_large(operands) else NotImplemented
+            if out is not NotImplemented:
+                return out
+            return evaluate_narrow(op, array_module(*operands), operands, params, converted)
+        if _is_heavy(op, operands, params) or (
+            is_large(operands) and not op.aliases and op.kind not in _OF_USERS
+        ):
             return compute(op, operands, params)
         return op.evaluate(array_module(*operands), *operands, **params)
     except Exception as error:
@@ -66,6 +92,19 @@ def evaluate(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
                 setattr(error, _OF_USER, True)
             raise
         raise explain(op, error, operands) from None
+
+
+def _are_small(operands: Sequence[Any]) -> bool:
+    """Whether all are small arrays of the usual dtypes, which need no further questions."""
+    for x in operands:
+        if type(x) is not np.ndarray or x.dtype not in USUAL or x.size >= LARGE:
+            return False
+    return True
+
+
+def _is_heavy(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> bool:
+    """Whether native code pays for an op on small arrays as well."""
+    return op.heavy is not None and op.heavy(*operands, **params)
 
 
 def add(x: Any, y: Any) -> Any:
@@ -119,9 +158,12 @@ def pull(
         parts = ct if isinstance(ct, tuple) else (ct,)
         if not all(part is None or is_finite(part) for part in parts):
             raise NotFiniteError  # its result might hide that it was not finite
-    if (type(ct) is not np.ndarray or ct.dtype.kind == "V") and computes_wide(op, ct):
+    plain = type(ct) is np.ndarray and ct.dtype.kind != "V" and ct.dtype is not FLOAT16
+    if not plain and computes_wide(op, ct):
         ct, out, inputs = widened(ct), widened(out), widened(inputs)
-    large = raw and is_large((ct, *inputs))
+    # The rules of products are products by themselves.
+    heavy = op.kind == "planewise" and _is_heavy(op, inputs, params)
+    large = raw and (heavy or is_large((ct, *inputs)))
     if large and not watched:
         given = pull_by_kernels(Task(op, (ct, out, *inputs), params, wanted))
         if given is not NotImplemented:
@@ -171,11 +213,11 @@ def push(
         The tangent of the result, or a tuple for several results; None if there is none. It is
         float32 where the op computes in wider floats than it is given.
     """
-    if WATCHING:
+    if WATCHING or WITH_MODES:
         state = STATE.get()
-        if state.hidden:
-            seen = seen_by(state.hidden)
-            return run_inside(seen, push, op, tangents, out, inputs, params, careful)
+        scope = seen_by(state.hidden) if state.hidden else rules_apart(state)
+        if scope is not None:
+            return run_inside(scope, push, op, tangents, out, inputs, params, careful)
         if state.watched and op.kind not in _OF_USERS:
             tangents, out, inputs = lifted(tuple(tangents)), lifted(out), lifted(tuple(inputs))
             return lowered(_push(op, tangents, out, inputs, params, careful))

@@ -19,21 +19,27 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.call import call, call_operator, record, recording_segment
-from gradtape.core.evaluate import evaluate, explain
+from gradtape.core.evaluate import USUAL, evaluate, explain
 from gradtape.core.kernels import LARGE, compute as compute_large
-from gradtape.core.level import LEAVES
+from gradtape.core.level import LEAVES, joint_segment
 from gradtape.core.nested import Handle
 from gradtape.core.op import Op
 from gradtape.core.record import Binary, General, Record, Unary
 from gradtape.core.state import CONTEXT_LEVEL, STATE
 from gradtape.core.tensor import Tensor
 
-F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
+F64, F32, F16 = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.float16)
+_REAL = frozenset((F32, F64))
 ndarray, generic = np.ndarray, np.generic
 Function = Callable[..., Any]
 # On two arrays, ufuncs and Python's operators (which are ufuncs then) keep a dtype that NumPy does
 # not know, such as bfloat16; what is composed of them may not (see `core.small_floats`).
 _CLOSED = (np.ufunc, BuiltinFunctionType)
+
+
+def _is_small(dtype: np.dtype[Any]) -> bool:
+    """Whether what is composed of ufuncs would be rounded at each of them, or change the dtype."""
+    return dtype.kind == "V" or dtype is F16
 
 
 def fast_unary(op: Op) -> Function:
@@ -70,7 +76,7 @@ def fast_unary(op: Op) -> Function:
                 kept = value if keep_x else Aval(value.shape, dtype)
                 kept_out = out if keep_out else Aval(out.shape, dtype)
                 return Tensor(out, General(op, segment, (parent,), (kept,), kept_out, {}, None))
-        elif type(x) is ndarray and (closed or x.dtype.kind != "V"):
+        elif type(x) is ndarray and (closed or not _is_small(x.dtype)):
             try:
                 return compute(x) if x.size < LARGE else compute_large(op, (x,), {})
             except Exception as error:
@@ -113,7 +119,7 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             return otherwise(op, (x, y), {})
         state = STATE.get()
         if (parent is None and parent2 is None and state.plain) and (
-            closed or "V" not in (value.dtype.kind, value2.dtype.kind)
+            closed or not (_is_small(value.dtype) or _is_small(value2.dtype))
         ):
             small = value.size < LARGE > value2.size
             try:
@@ -278,7 +284,9 @@ def fast_params(op: Op) -> Function:
                 if not out.shape and not segment.strict:
                     segment.remember(made)
                 return Tensor(out, made)
-        elif (type(x) is ndarray or isinstance(x, generic)) and x.dtype.kind != "V":
+        elif (type(x) is ndarray or isinstance(x, generic)) and (
+            x.dtype.kind != "V" and x.dtype is not F16
+        ):
             try:
                 return compute(np, x, **params) if x.size < large else evaluate(op, (x,), params)
             except Exception as error:
@@ -286,5 +294,62 @@ def fast_params(op: Op) -> Function:
         elif isinstance(x, Handle) and STATE.get().plain:
             return function(x.fresh(), **params)
         return call(op, (x,), params)
+
+    return function
+
+
+def fast_several(op: Op) -> Function:
+    """`function(*arrays, **params)` for an op of any number of inputs with one result."""
+    if op.outputs != 1 or op.effect is not None or op.recorded is not None or not op.tracked:
+        return lambda *args, **params: call(op, args, params)
+    compute, heavy = op.evaluate, op.heavy
+
+    def function(*args: Any, **params: Any) -> Any:
+        state = STATE.get()
+        if not state.plain:
+            return call(op, args, params)
+        values: list[Any] = []
+        parents: list[Any] = []
+        segment, raw = None, True
+        for arg in args:
+            value, node = arg, None
+            if type(arg) is not ndarray:
+                tensor = arg.fresh() if isinstance(arg, Handle) else arg
+                if type(tensor) is not Tensor:
+                    return call(op, args, params)
+                value, node, raw = tensor.value, tensor.record, False
+            if type(value) is not ndarray or value.dtype not in USUAL or value.size >= LARGE:
+                return call(op, args, params)
+            if node is not None and segment is not node.segment:
+                own = node.segment
+                segment = own if segment is None else joint_segment(segment, own)
+                if segment is None:  # levels differ
+                    return call(op, args, params)
+            values.append(value)
+            parents.append(node)
+        worth = heavy is not None and heavy(*values, **params)
+        try:
+            out = compute_large(op, values, params) if worth else compute(np, *values, **params)
+        except Exception as error:
+            raise explain(op, error, values) from None
+        if segment is None:
+            return out if raw else Tensor(out)
+        if segment is not state.recorder.segment:
+            segment = recording_segment(segment, op)
+            if segment is None:
+                return Tensor(out)
+        if segment.policy is not None or type(out) is not ndarray or out.dtype not in _REAL:
+            made = record(segment, op, parents, values, out, params)
+            return made if isinstance(made, Tensor) else Tensor(made)
+        keep_out, *keep = op.keeps(tuple([node is not None for node in parents]))
+        kept = [
+            value if own else Aval(value.shape, value.dtype)
+            for value, own in zip(values, keep, strict=True)
+        ]
+        kept_out = out if keep_out else Aval(out.shape, out.dtype)
+        node = General(op, segment, tuple(parents), tuple(kept), kept_out, params, None)
+        if not out.shape and not segment.strict:
+            segment.remember(node)
+        return Tensor(out, node)
 
     return function

@@ -17,6 +17,7 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Scan
 from gradtape.core.op import Op
+from gradtape.core.promotion import is_half
 from gradtape.core.state import STATE
 from gradtape.locks import loading
 
@@ -76,9 +77,16 @@ class Ran(NamedTuple):
 
 
 class Strategy(Protocol):
-    """One way to do tasks on large arrays."""
+    """One way to do tasks on large arrays.
+
+    Attributes:
+        name: Its name, for `gt.explain_call`.
+        for_elements: Whether it is only for ops that go by elements or rows, none of which is heavy
+            on small arrays.
+    """
 
     name: str
+    for_elements: bool
 
     def run(self, task: Task) -> Any:
         """The result of a forward, or a cotangent for each operand; `NotImplemented` to pass.
@@ -97,6 +105,10 @@ class Kernels(Protocol):
 
     def copied(self, array: Any) -> Any:
         """A C-contiguous copy of a large array that is not contiguous."""
+        ...
+
+    def converted(self, array: Any, dtype: np.dtype[Any]) -> Any:
+        """A large array of 16-bit floats in float32, or back; None to leave it to NumPy."""
         ...
 
     def copy_into(self, target: Any, source: Any) -> bool:
@@ -162,6 +174,11 @@ def goes_by_parts(op: Op) -> bool:
     return op.kind in ("elementwise", "planewise") or works_along_axis(op)
 
 
+def has_kernel(op: Op) -> bool:
+    """Whether there may be native code for an op by itself."""
+    return op.composed is not None or op.heavy is not None or goes_by_parts(op)
+
+
 def works_along_axis(op: Op) -> bool:
     """Whether an op treats every row along its parameter `axis` alike and separately."""
     return op.kind in ("reduction", "axiswise") or isinstance(op.lower, Scan)
@@ -170,7 +187,7 @@ def works_along_axis(op: Op) -> bool:
 def compute(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """The forward of an op on raw values, some of them large arrays."""
     task = Task(op, operands, params)
-    if (op.composed is not None or goes_by_parts(op)) and numpy_is_quiet():
+    if has_kernel(op) and numpy_is_quiet():
         out = _run(task)
         if out is not NotImplemented:
             return out
@@ -179,6 +196,12 @@ def compute(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     if op.fast is None:
         return pooled(op.evaluate, np, *operands, **params)
     return pooled(op.fast, *operands, **params)
+
+
+def by_kernels(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The forward of an op on arrays of 16-bit floats, some of them large, or `NotImplemented`."""
+    arrays = all(type(x) is np.ndarray and is_half(x.dtype) for x in operands)
+    return _run(Task(op, operands, params)) if arrays and goes_by_parts(op) else NotImplemented
 
 
 def pull(task: Task) -> Any:
@@ -192,7 +215,12 @@ def pull(task: Task) -> Any:
 def _run(task: Task) -> Any:
     """The result of the first strategy that takes a task; `NotImplemented` if none does."""
     kernels = installed()
-    for strategy in () if kernels is None else kernels.strategies:
+    if kernels is None:
+        return NotImplemented
+    heavy = task.op.heavy is not None
+    for strategy in kernels.strategies:
+        if heavy and strategy.for_elements:
+            continue
         out = strategy.run(task)
         if out is not NotImplemented:
             if STATE.get().log is not None:

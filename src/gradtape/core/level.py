@@ -17,6 +17,8 @@ from gradtape.core.op import Op
 
 # A segment with more roots than this drops those that are no longer alive.
 _FEW_ROOTS = 64
+# A reference to each living segment with modes: ops look for them only if there is one.
+WITH_MODES: list[weakref.ref[Segment]] = []
 
 
 class Level:
@@ -24,10 +26,12 @@ class Level:
 
     Attributes:
         lazy: Whether it is a graph that derivatives of its tensors are added to later on.
+        modes: Modes that see every op on its tensors, as in a block of their own.
     """
 
     __slots__ = ("active", "label", "number")
     lazy = False
+    modes: tuple[Any, ...] = ()
 
     def __init__(self, number: int, label: str) -> None:
         self.number = number
@@ -62,19 +66,30 @@ class Segment(Level):
         roots: Weak references to records to free when the segment ends, see `core.release`.
         policy: Decides which results records keep (`core.recomputable.RecordPolicy`); None to keep
             what their rules read.
+        modes: Modes that see every op on its tensors while it records (`core.tape_modes`); its
+            tensors are `Nested` then, which keeps them off the fast paths.
         hooked: The nodes that have hooks (`core.gradient_hooks`); None if there were never any.
         lines: The line of the user's code for each number, if they are noted.
     """
 
     __slots__ = (
-        "_most_roots", "_peeks", "hooked", "idle", "lines", "next_sequence", "policy", "roots",
-        "strict", "walkable",
+        "__weakref__", "_most_roots", "_peeks", "hooked", "idle", "lines", "modes",
+        "next_sequence", "policy", "roots", "strict", "walkable",
     )  # fmt: skip
 
     def __init__(
-        self, number: int, label: str, *, strict: bool = False, policy: Any = None
+        self,
+        number: int,
+        label: str,
+        *,
+        strict: bool = False,
+        policy: Any = None,
+        modes: tuple[Any, ...] = (),
     ) -> None:
         super().__init__(number, label)
+        self.modes = modes
+        if modes:
+            WITH_MODES.append(weakref.ref(self, WITH_MODES.remove))
         self.walkable = True
         self.strict = strict
         self.policy = policy
@@ -158,13 +173,34 @@ class Leaf(Node):
     Args:
         segment: The segment its gradients are computed in.
         value: The value of the tensor; only its shape and dtype are kept.
+
+    Attributes:
+        grad: The gradient so far, None for none. Zeros are made when they are read: as a rule the
+            next backward pass takes their place.
+        so_far: Likewise, but None also for zeros that nobody has read.
     """
 
-    __slots__ = ("aval", "grad", "off")
+    __slots__ = ("_zeros", "aval", "off", "so_far")
 
     def __init__(self, segment: Segment, value: Any) -> None:
         self.segment = segment
         self.sequence = 0
         self.aval = Aval(value.shape, value.dtype)
-        self.grad: Any = None
+        self.so_far: Any = None
+        self._zeros: Callable[[], Any] | None = None
         self.off = False  # whether its tensor is switched off: requires no gradient for now
+
+    @property
+    def grad(self) -> Any:
+        if self._zeros is not None and self.so_far is None:
+            self.so_far = self._zeros()
+        return self.so_far
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        self._zeros, self.so_far = None, gradient
+
+    def zero(self, zeros: Callable[[], Any]) -> None:
+        """Set the gradient to what `zeros` makes, unless it is None."""
+        if self.so_far is not None:
+            self._zeros, self.so_far = zeros, None

@@ -1,7 +1,8 @@
 """Tensors that are not a raw array with a reverse-mode record, and handles on other tensors.
 
-`Nested` is a value that is itself a tensor of an outer level, a forward-mode dual, a batched value:
-its record tells which. `View` and `Alias` are handles: they show what their base holds.
+`Nested` is a value that is itself a tensor of an outer level, a forward-mode dual, a batched value,
+or recorded by a tape with modes: its record tells which. `View` and `Alias` are handles: they show
+what their base holds.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gradtape.errors import LeakedTensorError, TapeError, WriteError
 
 
 class Nested(Tensor):
-    """A tensor that is not a raw array with a reverse-mode record; the fast paths pass it by."""
+    """A tensor that is more than a raw array with a reverse-mode record; fast paths pass it by."""
 
     __slots__ = ()
 
@@ -127,7 +128,7 @@ class Handle(Tensor):
         """Detach from the base: from now on the handle refers to a tensor of its own, returned."""
         target = self.fresh()
         if self._root is not target:
-            target = Tensor(target.value, target.record)
+            target = type(target)(target.value, target.record)
             self.base = self._root = self._target = target
             self._seen = target.value
         return target
@@ -196,9 +197,11 @@ class Alias(Handle):
 def wrap(value: Any, record: Node | None) -> Tensor:
     """A tensor of the right class: exactly `Tensor` for a raw array recorded in reverse mode."""
     value = unshell(value)
-    if isinstance(value, Tensor) or not (record is None or isinstance(record.segment, Segment)):
+    if isinstance(value, Tensor):
         return Nested(value, record)
-    return Tensor(value, record)
+    if record is None or (isinstance(record.segment, Segment) and not record.segment.modes):
+        return Tensor(value, record)
+    return Nested(value, record)
 
 
 def unshell(value: Any) -> Any:

@@ -73,10 +73,14 @@ class Facts:
             its "own" place, on those along the parameter "axis", a number for all of its matrix in
             a stack whose last axes, so many, belong to a matrix, `Terms`, or `Whole`. None: on
             everything.
+        samples: The number of operands, the first ones, whose first axis is that of samples, which
+            are computed separately. The first axis of the result is that of samples too, or else
+            the result is a sum over them (`sums_samples`).
     """
 
     __slots__ = (
         "carries", "commutes", "divisors", "layout", "product", "python", "reads", "rearranges",
+        "samples", "sums_samples",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +94,8 @@ class Facts:
         product: bool = False,
         divisors: tuple[int, ...] = (),
         reads: Literal["own", "axis"] | int | Terms | Whole | None = None,
+        samples: int = 0,
+        sums_samples: bool = False,
     ) -> None:
         self.rearranges = rearranges
         self.commutes = commutes
@@ -99,6 +105,8 @@ class Facts:
         self.product = product
         self.divisors = divisors
         self.reads = reads
+        self.samples = samples
+        self.sums_samples = sums_samples
 
 
 NO_FACTS = Facts()
@@ -127,6 +135,8 @@ class Op:
         aliases: Whether a result may share memory with the first input.
         facts: Properties that graph passes and Taylor mode rely on.
         effect: Its side effect ("random", "assertion", "host"), or None.
+        unsure: Why equal operands may give other results in another run, and what to do about it;
+            None if they cannot.
         identity: What tells it from other ops of its name, where ops are made at each call of a
             user's function; None if the name does.
         graph: The graph of a compiled function; None for other ops.
@@ -137,6 +147,8 @@ class Op:
         lower: How the compiler generates code for it (see `core.lowering`); None runs `evaluate`.
         composed: `composed(*arrays, **params)`, the forward made of other ops that have kernels,
             for large arrays; returns `NotImplemented` where it does not fit.
+        heavy: `heavy(*arrays, **params)`, whether the forward is so much work that native code pays
+            also for small arrays, as with convolutions; None where the number of elements tells.
         fast: The forward without `xp`, for the fast path of elementwise ops.
         partials: For elementwise ops: per input the linear map from its change to the result's.
         flat_vjps: The rules the walk uses for records of the fast path, where all inputs have the
@@ -148,8 +160,9 @@ class Op:
 
     __slots__ = (
         "_infer", "_kept", "aliases", "batch", "careful", "careful_flat", "careful_jvp", "composed",
-        "effect", "evaluate", "facts", "fast", "flat_vjps", "graph", "identity", "jvp", "kind",
-        "lower", "name", "outputs", "partials", "pushed", "recorded", "vjp_all", "vjp_each", "vjps",
+        "effect", "evaluate", "facts", "fast", "flat_vjps", "graph", "heavy", "identity", "jvp",
+        "kind", "lower", "name", "outputs", "partials", "pushed", "recorded", "unsure", "vjp_all",
+        "vjp_each", "vjps",
     )  # fmt: skip
 
     def __init__(
@@ -168,12 +181,14 @@ class Op:
         aliases: bool = False,
         facts: Facts = NO_FACTS,
         effect: str | None = None,
+        unsure: str | None = None,
         identity: tuple[Any, ...] | None = None,
         graph: Any = None,
         recorded: Callable[[dict[str, Any]], tuple[dict[str, Any], int]] | None = None,
         pushed: Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]] | None = None,
         lower: Lowering | None = None,
         composed: Callable[..., Any] | None = None,
+        heavy: Callable[..., bool] | None = None,
         fast: Callable[..., Any] | None = None,
         partials: tuple[Rule, ...] = (),
     ) -> None:
@@ -190,12 +205,14 @@ class Op:
         self.aliases = aliases
         self.facts = facts
         self.effect = effect
+        self.unsure = unsure
         self.identity = identity
         self.graph = graph
         self.recorded = recorded
         self.pushed = pushed
         self.lower = lower
         self.composed = composed
+        self.heavy = heavy
         self.fast = fast
         self.partials = partials
         self.flat_vjps = partials or vjps
@@ -207,7 +224,8 @@ class Op:
     def infer(self, /, *avals: Aval, **params: Any) -> Any:
         """The abstract result, with symbolic sizes allowed."""
         for aval in avals:
-            if aval.dtype.kind == "V":
+            # What hands its first operand on does so in any dtype, whatever the others are.
+            if aval.dtype.kind == "V" and not (self.aliases and self._infer is infer_like):
                 return infer_narrow(self.kind, self._infer, avals, params)
         return self._infer(*avals, **params)
 
@@ -293,6 +311,11 @@ class Registry:
         for module in load("pkgutil").walk_packages(load(_OPS[:-1]).__path__, _OPS):
             load(module.name)
         return iter(self._ops.values())
+
+    def home(self, op: Op) -> str:
+        """The module that defines an op; empty for ops of users' functions."""
+        known = self._ops.get(op.name) is op
+        return self._homes[op.name]["__name__"] if known else ""
 
     def __contains__(self, name: str) -> bool:
         """Whether an op of this name is loaded."""

@@ -58,6 +58,11 @@ def is_alone(tensor: Any) -> bool:
     return _count((tensor.value,)) == _ALONE
 
 
+def are_alone(arrays: list[Any]) -> bool:
+    """Whether only their tensors, and this list, refer to arrays."""
+    return set(map(getrefcount, arrays)) == {_ALONE}
+
+
 def other_references(held: tuple[Any]) -> int | None:
     """References to a tuple's item besides those of the tuple and its owner; None if unknown."""
     return None if _ALONE is None else _count(held) - _ALONE

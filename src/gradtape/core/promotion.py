@@ -14,11 +14,22 @@ from gradtape.errors import UnsupportedError
 
 DType = np.dtype[Any]
 BOOL, INT64, UINT64 = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.uint64)
-FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+FLOAT16, FLOAT32, FLOAT64 = map(np.dtype, (np.float16, np.float32, np.float64))
 
 # Dtypes with machine instructions; ops on others run their eager kernel.
 NATIVE = frozenset(map(np.dtype, "?bhiqBHIQfd"))
 Kinds = tuple[tuple[DType, bool], ...]
+
+
+@functools.cache
+def is_half(dtype: DType) -> bool:
+    """Whether it is float16 or bfloat16: native code only loads, stores and converts these."""
+    return dtype == FLOAT16 or (dtype.kind == "V" and dtype.name == "bfloat16")
+
+
+def stored(dtype: DType) -> DType:
+    """The dtype itself; raises for one that native code cannot even load and store."""
+    return dtype if is_half(dtype) else native(dtype)
 
 
 def native(dtype: DType) -> DType:

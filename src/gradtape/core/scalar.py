@@ -20,12 +20,16 @@ import numpy as np
 
 from gradtape.core.promotion import (
     BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
     INT64,
     UINT64,
     DType,
     common_dtype,
+    is_half,
     loop_dtype,
-    native,
+    stored,
 )
 from gradtape.errors import UnsupportedError
 
@@ -141,12 +145,12 @@ class Scalar:
 def constant(value: Any, dtype: DType | None = None) -> Scalar:
     """A number; weak if it is a Python number and no dtype is given."""
     if dtype is not None:
-        return Scalar("constant", (), native(dtype), extra=dtype.type(value).item())
+        return Scalar("constant", (), stored(dtype), extra=dtype.type(value).item())
     if type(value) is int:  # it may be too large for any dtype
         return Scalar("constant", (), INT64, weak=True, extra=value)
     array = np.asarray(value)
     weak = type(value) is float
-    return Scalar("constant", (), native(array.dtype), weak=weak, extra=array.item())
+    return Scalar("constant", (), stored(array.dtype), weak=weak, extra=array.item())
 
 
 def scalar(value: Any) -> Scalar:
@@ -156,14 +160,62 @@ def scalar(value: Any) -> Scalar:
 
 def convert(x: Any, dtype: Any) -> Scalar:
     """The value in another dtype, as `astype` converts."""
-    x, dtype = scalar(x), native(np.dtype(dtype))
+    x, dtype = scalar(x), stored(np.dtype(dtype))
     if x.dtype == dtype:
         return Scalar(x.name, x.args, dtype, extra=x.extra) if x.weak else x
     if x.name == "constant":
         with np.errstate(all="ignore"):
             number = np.asarray(x.extra, None if x.weak else x.dtype)
             return constant(number.astype(dtype).item(), dtype)
+    if is_half(dtype):
+        return _halved(x, dtype)
+    if is_half(x.dtype) and dtype != FLOAT32:
+        return convert(convert(x, FLOAT32), dtype)
     return truth(x) if dtype == BOOL else Scalar("convert", (x,), dtype)
+
+
+def _halved(x: Scalar, dtype: DType) -> Scalar:
+    """A value in 16 bits: rounded once, and not at all where it came from 16 bits."""
+    known = known_half(x, dtype)
+    if known is not None:
+        return known
+    if x.dtype == FLOAT64 and dtype == FLOAT16:
+        x = _rounded_to_odd(x)  # ml_dtypes rounds to bfloat16 by way of float32
+    return Scalar("convert", (convert(x, FLOAT32),), dtype)
+
+
+def known_half(x: Scalar, dtype: DType) -> Scalar | None:
+    """A value in 16 bits that is made of such values without rounding; None for any other."""
+    if x.name == "convert" and x.args[0].dtype == dtype:
+        return x.args[0]
+    if x.name == "constant":
+        with np.errstate(over="ignore"):
+            half = constant(x.extra, dtype)
+        return half if half.extra == x.extra else None
+    if x.name not in ("select", "maximum", "minimum"):
+        return None
+    halves = [known_half(arg, dtype) for arg in x.args[-2:]]
+    if any(half is None for half in halves):
+        return None
+    if x.name == "select":
+        condition = x.args[0]
+    else:
+        left, right = x.args
+        first = left > right if x.name == "maximum" else left < right
+        condition = bitwise_or(first, isnan(left))
+    return Scalar("select", (condition, *halves), dtype)  # type: ignore[arg-type]
+
+
+def _rounded_to_odd(x: Scalar) -> Scalar:
+    """A float64 as one of its two neighbours in float32, the odd one unless it is exact.
+
+    Rounding that to fewer bits gives the same as rounding the float64 does.
+    """
+    near = convert(x, FLOAT32)
+    wide, number = convert(near, FLOAT64), bits(near)
+    odd = where(absolute(wide) > absolute(x), number - 1, number + 1)
+    even = equal(bitwise_and(number, 1), 0)
+    return from_bits(where(bitwise_and(even, not_equal(wide, x)), odd, number))
 
 
 def positive(x: Any) -> Scalar:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from gradtape.core.decorate import Decorator, F
-from gradtape.core.level import CONTEXT_LEVEL as CONTEXT_LEVEL, LEAF_LEVEL, Segment
+from gradtape.core.level import CONTEXT_LEVEL as CONTEXT_LEVEL, LEAF_LEVEL, WITH_MODES, Segment
 from gradtape.core.lines import later_warning
 from gradtape.core.op import Op
 from gradtape.core.release import end
@@ -59,11 +59,17 @@ class Mode(Protocol):
     `given` are those of the parents, None for none, and `proceed()` returns that of the result.
     Both get a `Proceeding`, which also tells what goes into the rules.
 
+    A mode with a method `passes(op, args)` is left out of the calls for which that returns True,
+    which saves most of what it costs.
+
     Attributes:
         kind: "observing" if it only looks: it sees each call of a compiled function as one op,
             whose `graph` says what is in it. "rewriting" if it changes what is computed: it is
             applied while a function is traced, and functions are compiled for it; separately for
             each value of its attribute `key`, if it has one.
+        family: Of modes of one family only the innermost is in force. Of the others, there may be
+            any number.
+        rules: False if it does not see the ops that derivative rules are made of.
     """
 
     kind: str
@@ -111,6 +117,34 @@ WATCHING: list[weakref.ref[Any]] = []
 def mode_keys(rewriting: tuple[Mode, ...]) -> tuple[Any, ...]:
     """The part of a cache key that stands for rewriting modes: their `key`, or the modes."""
     return tuple([getattr(mode, "key", mode) for mode in rewriting])
+
+
+def in_force(modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
+    """The modes, the innermost first, without those that one of their family takes the place of."""
+    found: list[Mode] = []
+    families: set[Any] = set()
+    for mode in modes:
+        family = getattr(mode, "family", None)
+        if family is None or family not in families:
+            families.add(family)
+            found.append(mode)
+    return tuple(found)
+
+
+def rules_apart(state: State) -> seen_by | None:
+    """A scope for derivative rules, without the modes that do not see them; None if it is in force.
+
+    Modes of tapes are not looked for in rules: they apply where the ops of users do.
+    """
+    modes, hidden = (
+        tuple([mode for mode in some if getattr(mode, "rules", True)])
+        for some in (state.modes, state.hidden)
+    )
+    if len(modes) + len(hidden) == len(state.modes) + len(state.hidden):
+        tapes = [segment for known in WITH_MODES if (segment := known()) is not None]
+        if all(segment.number <= state.inner for segment in tapes):
+            return None
+    return seen_by(modes, hidden)
 
 
 def adopted(value: Any) -> Any:
@@ -167,8 +201,8 @@ class State:
     """The settings in force; see the module's docstring. Treat as immutable."""
 
     __slots__ = (
-        "context", "entry", "floor", "hidden", "log", "modes", "observed", "outer", "plain",
-        "policy", "pullers", "recorder", "rewriting", "spared", "watched",
+        "context", "entry", "floor", "hidden", "inner", "log", "modes", "observed", "outer",
+        "plain", "policy", "pullers", "recorder", "rewriting", "spared", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -181,6 +215,7 @@ class State:
         log: list[Any] | None = None,
         hidden: tuple[Mode, ...] = (),
         policy: Any = None,
+        inner: int = _EVERYTHING_RECORDS,
     ) -> None:
         self.context = context
         self.floor = floor
@@ -194,6 +229,8 @@ class State:
         self.policy = policy
         # Modes that have seen an op and do not see how it is carried out, see `unseen`.
         self.hidden = hidden
+        # Modes of tapes up to this level have seen the op or rule that is being carried out.
+        self.inner = inner
         # The modes that functions are compiled for; whether modes see what is computed, unless a
         # trace does; those that see a record's rules as one; and whether others see their ops.
         self.rewriting = tuple([mode for mode in modes if mode.kind == "rewriting"])
@@ -212,7 +249,7 @@ class State:
         """This state with some fields changed."""
         fields: dict[str, Any] = {"context": self.context, "modes": self.modes}
         fields |= {"floor": self.floor, "spared": self.spared, "log": self.log}
-        fields |= {"hidden": self.hidden, "policy": self.policy, **changes}
+        fields |= {"hidden": self.hidden, "policy": self.policy, "inner": self.inner, **changes}
         watching = any(mode.kind != "tracing" for mode in (*fields["modes"], *fields["hidden"]))
         return (_WatchingState if watching else State)(**fields, outer=self)
 
@@ -578,7 +615,7 @@ class using_mode(Scope):  # noqa: N801
         self.mode = mode
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(modes=(self.mode, *state.modes))
+        return state.derive(modes=in_force((self.mode, *state.modes)))
 
 
 class keeping(Scope):  # noqa: N801
@@ -615,14 +652,18 @@ class seen_by(Scope):  # noqa: N801
     Args:
         modes: The modes in force inside; the first one sees a call first.
         hidden: Other modes, which still see derivatives.
+        inner: Up to which level modes of tapes see nothing; that of all there are, if not given.
     """
 
-    def __init__(self, modes: tuple[Mode, ...], hidden: tuple[Mode, ...] = ()) -> None:
+    def __init__(
+        self, modes: tuple[Mode, ...], hidden: tuple[Mode, ...] = (), inner: int | None = None
+    ) -> None:
         self._modes = modes
         self._hidden = hidden
+        self._inner = next_level() if inner is None else inner
 
     def change(self, state: State, before: State | None = None) -> State:
-        return state.derive(modes=self._modes, hidden=self._hidden)
+        return state.derive(modes=self._modes, hidden=self._hidden, inner=self._inner)
 
 
 def unseen(state: State) -> seen_by | None:
@@ -638,6 +679,19 @@ class Checkpointing(Protocol):
 
     def policy(self) -> Any:
         """A `core.recomputable.RecordPolicy` for one tape; None to keep what rules read."""
+        ...
+
+
+class TapeConfig(Protocol):
+    """Says what modes a tape has: a `gt.AmpConfig`."""
+
+    @property
+    def configures(self) -> str:
+        """The option of `gt.GradientTape` that it is for."""
+        ...
+
+    def tape_mode(self) -> Mode | None:
+        """A mode for one tape; None if it changes nothing."""
         ...
 
 

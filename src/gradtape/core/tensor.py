@@ -8,6 +8,7 @@ may hold.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -170,8 +171,8 @@ class Tensor:
     def zero_grad(self) -> None:
         """Set the gradient to zeros (a gradient that was never computed stays None)."""
         leaf = self._leaf()
-        if leaf is not None and leaf.grad is not None:
-            leaf.grad = Tensor(array_module(self.value).zeros(self.shape, self.dtype))
+        if leaf is not None:
+            leaf.zero(functools.partial(_zeros, array_module(self.value), self.shape, self.dtype))
 
     def backward(
         self,
@@ -479,6 +480,10 @@ def concrete(tensor: Tensor, what: str) -> Any:
                 raise
         value = value.value
     return value
+
+
+def _zeros(xp: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    return Tensor(xp.zeros(shape, dtype))
 
 
 def read_only(array: Any) -> Any:

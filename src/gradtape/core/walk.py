@@ -26,11 +26,19 @@ from gradtape.core.evaluate import NotFiniteError, add, add_watched
 from gradtape.core.finite import is_finite, is_plain_factor, is_traced
 from gradtape.core.gradient_hooks import HookedWalk, is_hooked
 from gradtape.core.hooks import HOOKS
-from gradtape.core.level import CONTEXT_LEVEL, Leaf, Node, Segment
+from gradtape.core.level import CONTEXT_LEVEL, WITH_MODES, Leaf, Node, Segment
 from gradtape.core.record import Binary, General, Output, Record, Taker, Unary
 from gradtape.core.restore import Restorer
 from gradtape.core.small_floats import is_narrow
-from gradtape.core.state import STATE, WATCHING, Proceeding, run_inside, unseen
+from gradtape.core.state import (
+    STATE,
+    WATCHING,
+    Proceeding,
+    current,
+    rules_apart,
+    run_inside,
+    unseen,
+)
 from gradtape.core.tensor import Tensor
 from gradtape.errors import GradtapeError
 
@@ -73,6 +81,24 @@ def walk(
     Returns:
         A dict from leaf (or source) to its cotangent: an array no one else holds, or a tensor.
     """
+    if (WATCHING or WITH_MODES) and (scope := rules_apart(current())) is not None:
+        return run_inside(
+            scope, _walk, segment, roots, sources, cut, create_graph, release, last, finish
+        )
+    return _walk(segment, roots, sources, cut, create_graph, release, last, finish)
+
+
+def _walk(
+    segment: Segment,
+    roots: Roots,
+    sources: Iterable[Node],
+    cut: bool,
+    create_graph: bool,
+    release: bool,
+    last: bool,
+    finish: Callable[[Leaf, Any], None] | None,
+) -> Cotangents:
+    """`walk`, in a state in which the modes see rules that are to see them."""
     wanted = frozenset(node for node in sources if type(node) is not Leaf) if sources else _NONE
     found: Cotangents = {}
     fresh: set[Node] = set()

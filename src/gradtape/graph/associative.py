@@ -47,7 +47,7 @@ def associative_scan(
     array([3., 3., 2.])
     """
     fn = as_function(fn, "associative_scan")
-    leaves, structure = tree.flatten(elems)
+    leaves, structure = tree.flatten(elems, view=tree.ALL_ARRAYS)
     places = [_axis(leaf, axis, elems, n) for n, leaf in enumerate(leaves)]
     lengths = {aval_of(leaf).shape[a] for leaf, a in zip(leaves, places, strict=True)}
     if len(lengths) != 1:
@@ -58,7 +58,7 @@ def associative_scan(
 
     def combine(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         out = fn(tree.unflatten(structure, list(x)), tree.unflatten(structure, list(y)))
-        made, own = tree.flatten(out)
+        made, own = tree.flatten(out, view=tree.ALL_ARRAYS)
         if own != structure or any(
             aval_of(a).shape != aval_of(b).shape for a, b in zip(made, x, strict=True)
         ):
@@ -123,6 +123,6 @@ def _axis(leaf: Any, axis: Any, elems: Any, number: int) -> int:
     except TypeError:
         raise DTypeError(f"associative_scan: got axis={axis!r}, expected an integer") from None
     if not -len(shape) <= place < len(shape):
-        where = tree.Place("elems", elems, number)
+        where = tree.Place("elems", elems, number, view=tree.ALL_ARRAYS)
         raise AxisError(f"associative_scan: {where} has shape {shape} and no axis {place}")
     return place % len(shape)

@@ -16,7 +16,8 @@ from gradtape.autodiff.arguments import as_function
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call
 from gradtape.core.deferrable import deferrable
-from gradtape.core.state import adopted
+from gradtape.core.state import adopted, run_inside
+from gradtape.core.tape_modes import tapes_in_force
 from gradtape.errors import (
     ArgumentError,
     DTypeError,
@@ -115,7 +116,9 @@ def _branched(
     name: str, index: Any, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     """A branch on a number that is not known, or that differs within a batch."""
-    leaves, structure = tree.flatten(tuple(operands))
+    leaves, structure = tree.flatten(tuple(operands), view=tree.ALL_ARRAYS)
+    if (scope := tapes_in_force((index, *leaves))) is not None:
+        return run_inside(scope, _branched, name, index, functions, operands)
     leaves = [adopted(leaf) for leaf in leaves]
     avals = [leaf_aval(name, leaf) for leaf in leaves]
     bodies = [
@@ -150,7 +153,7 @@ def _converted(
 
     def converted(*flat: Any) -> Any:
         out = function(*tree.unflatten(structure, list(flat)))
-        leaves, own = tree.flatten(out)
+        leaves, own = tree.flatten(out, view=tree.ALL_ARRAYS)
         given = [
             astype(np.asarray(leaf) if not hasattr(leaf, "dtype") else leaf, aval.dtype)
             for leaf, aval in zip(leaves, avals, strict=True)

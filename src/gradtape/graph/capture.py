@@ -155,7 +155,7 @@ class DrawCapture(Capture):
 
     def current(self) -> Any:
         # As an op, so that another function being traced that calls this one draws at each call.
-        return call(_RANDOM_STATE, (), self._draw.generator.take(self._draw.count))
+        return call(_RANDOM_STATE, (), self._draw.source.take(self._draw.count))
 
     @property
     def is_array(self) -> bool:

@@ -59,7 +59,7 @@ def make_graph(function: Callable[..., Any]) -> Callable[..., Graph]:
 
     @functools.wraps(function, updated=())
     def graph(*args: Any, **kwargs: Any) -> Graph:
-        leaves, structure = tree.flatten((args, dict(sorted(kwargs.items()))))
+        leaves, structure = tree.flatten((args, dict(sorted(kwargs.items()))), view=tree.ALL_ARRAYS)
         places = [n for n, leaf in enumerate(leaves) if _is_input(leaf)]
 
         def flat(*values: Any) -> Any:

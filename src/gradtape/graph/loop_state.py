@@ -63,7 +63,7 @@ def traced_function(
         leaves = []
         structures.clear()
         for part in out if parts == 2 else (out,):
-            own, structure = tree.flatten(part)
+            own, structure = tree.flatten(part, view=tree.ALL_ARRAYS)
             structures.append(structure)
             for leaf in own:
                 leaf_aval(name, leaf)
@@ -135,14 +135,14 @@ class Watch:
 
     def __init__(self, name: str, state: Any) -> None:
         self._name = name
-        leaves, self._structure = tree.flatten(state)
+        leaves, self._structure = tree.flatten(state, view=tree.ALL_ARRAYS)
         self._avals = [leaf_aval(name, leaf) for leaf in leaves]
         self.leaves = [owned(leaf) for leaf in leaves]
         self.first = tree.unflatten(self._structure, self.leaves)
 
     def checked(self, state: Any) -> Any:
         """The next state."""
-        leaves, structure = tree.flatten(state)
+        leaves, structure = tree.flatten(state, view=tree.ALL_ARRAYS)
         check_structure(self._name, structure, self._structure)
         for n, leaf in enumerate(leaves):
             self._avals[n] = same_aval(self._name, self._avals[n], leaf_aval(self._name, leaf))
@@ -175,7 +175,7 @@ class Same:
 
     def leaves(self, out: Any) -> list[Any]:
         """The leaves of the results of a step."""
-        leaves, structure = tree.flatten(out)
+        leaves, structure = tree.flatten(out, view=tree.ALL_ARRAYS)
         avals = [leaf_aval(self._name, leaf) for leaf in leaves]
         if self.structure is None:
             self.structure, self.avals = structure, avals
@@ -268,12 +268,12 @@ def pair(name: str, out: Any) -> tuple[Any, Any]:
 
 def steps_of(name: str, xs: Any, length: Any) -> int:
     """The number of steps, from the arrays or as given."""
-    leaves, _ = tree.flatten(xs)
+    leaves, _ = tree.flatten(xs, view=tree.ALL_ARRAYS)
     sizes = {}
     for n, leaf in enumerate(leaves):
         aval = leaf_aval(name, leaf)
         if not aval.shape:
-            place = tree.Place("xs", xs, n)
+            place = tree.Place("xs", xs, n, view=tree.ALL_ARRAYS)
             raise ShapeError(
                 f"{name}: {place} is {aval}, expected an array with a first axis; "
                 "use np.array of a list of numbers"
@@ -298,6 +298,8 @@ def steps_of(name: str, xs: Any, length: Any) -> int:
     if not sizes:
         raise ArgumentError(f"{name}: got no arrays and no length, expected one of them")
     if len(set(sizes.values())) > 1:
-        found = ", ".join(f"{tree.Place('xs', xs, n)}: {size}" for n, size in sizes.items())
+        places = [tree.Place("xs", xs, n, view=tree.ALL_ARRAYS) for n in sizes]
+        pairs = zip(places, sizes.values(), strict=True)
+        found = ", ".join(f"{place}: {size}" for place, size in pairs)
         raise ShapeError(f"{name}: got arrays of different lengths, {found}, expected one length")
     return int(sizes[0])

@@ -7,6 +7,7 @@ it takes.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,8 @@ from gradtape import tree
 from gradtape.autodiff.arguments import as_function, has_tensors
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.deferrable import deferrable
-from gradtape.core.state import adopted
+from gradtape.core.state import adopted, run_inside
+from gradtape.core.tape_modes import tapes_in_force
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     DTypeError,
@@ -83,9 +85,12 @@ def while_loop(
     """
     cond_fun, body_fun = as_function(cond_fun, "while_loop"), as_function(body_fun, "while_loop")
     save = checked_save("while_loop", save)
-    leaves, structure = tree.flatten(init)
+    leaves, structure = tree.flatten(init, view=tree.ALL_ARRAYS)
     if save == "all" and not is_traced(leaves):
         return _while_in_python(cond_fun, body_fun, init)
+    if (scope := tapes_in_force(leaves)) is not None:
+        again = functools.partial(while_loop, cond_fun, body_fun, init, save=save)
+        return run_inside(scope, again)
     leaves = [adopted(leaf) for leaf in leaves]
     state = State("while_loop", leaves, structure)
 
@@ -130,7 +135,7 @@ def _while_in_python(
     while True:
         go_on = cond_fun(state)
         if not isinstance(go_on, bool | np.bool_):
-            leaves, structure = tree.flatten(go_on)
+            leaves, structure = tree.flatten(go_on, view=tree.ALL_ARRAYS)
             _check_condition("while_loop", structure, [leaf_aval("while_loop", x) for x in leaves])
         if alive is not None or (isinstance(go_on, Tensor) and is_batched(go_on)):
             alive = go_on if alive is None else alive & go_on
@@ -149,8 +154,11 @@ def _chosen(alive: Any, new: Any, old: Any) -> tuple[Any, Any]:
     They differ in values that all elements have in common, such as counters. Those stay as they
     are for the next step, so that Python numbers remain Python numbers.
     """
-    leaves, structure = tree.flatten(new)
-    kept = [where(alive, x, y) for x, y in zip(leaves, tree.flatten(old)[0], strict=True)]
+    leaves, structure = tree.flatten(new, view=tree.ALL_ARRAYS)
+    kept = [
+        where(alive, x, y)
+        for x, y in zip(leaves, tree.flatten(old, view=tree.ALL_ARRAYS)[0], strict=True)
+    ]
     going = [
         y if isinstance(x, Tensor) and is_batched(x) else x
         for x, y in zip(leaves, kept, strict=True)
@@ -319,14 +327,17 @@ def _scanned(
 ) -> tuple[Any, Any]:
     """A loop of known length: `carry, y = step(i, carry, x)`."""
     save = checked_save(name, save)
-    leaves, structure = tree.flatten(init)
-    arrays, xs_structure = tree.flatten(xs)
+    leaves, structure = tree.flatten(init, view=tree.ALL_ARRAYS)
+    arrays, xs_structure = tree.flatten(xs, view=tree.ALL_ARRAYS)
     plain = save == "all" or length < 2
     if plain and length and not is_traced([*leaves, *arrays]):
         return _scan_in_python(name, step, init, arrays, xs_structure, length, reverse)
     if counted and not length and not is_traced(leaves):
         Watch(name, init)  # there are no results, so nothing has to be known of the function
         return init, ()
+    if (scope := tapes_in_force((*leaves, *arrays))) is not None:
+        again = functools.partial(_scanned, reverse=reverse, save=save, counted=counted)
+        return run_inside(scope, again, name, step, init, xs, length)
     leaves, arrays = [adopted(leaf) for leaf in leaves], [adopted(array) for array in arrays]
     state = State(name, leaves, structure)
     elements = [Aval(aval_of(x).shape[1:], np.dtype(aval_of(x).dtype)) for x in arrays]

@@ -21,7 +21,7 @@ from gradtape.core.aval import Abstract, Aval, aval_of, contiguous_strides, is_n
 from gradtape.core.batching import batch_in_place
 from gradtape.core.call import is_differentiable
 from gradtape.core.evaluate import explain
-from gradtape.core.level import Level, Node as RecordNode
+from gradtape.core.level import WITH_MODES, Level, Node as RecordNode
 from gradtape.core.lines import user_line
 from gradtape.core.lowering import Composite, Pointwise
 from gradtape.core.nested import Nested, unshell
@@ -36,6 +36,7 @@ from gradtape.core.state import (
     next_level,
     run_inside,
 )
+from gradtape.core.tape_modes import check_traced_for, tapes_with_modes
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ConversionError,
@@ -69,6 +70,16 @@ def operand_of(value: Any) -> Operand:
     while not isinstance(value.record, Symbol):
         value = value.value
     return value.record.operand
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value is a traced tensor, whatever levels are above the trace."""
+    value = unshell(value) if isinstance(value, Tensor) else None
+    while isinstance(value, Tensor) and value.record is not None:
+        if isinstance(value.record, Symbol):
+            return True
+        value = value.value
+    return False
 
 
 class _Traced(Abstract):
@@ -293,6 +304,8 @@ class _Tracing(Scope):
 
     def __init__(self, level: TraceLevel, rewriting: tuple[Mode, ...]) -> None:
         self._level = level
+        # What was made since the trace began has a number of this size at least.
+        self.number = level.number
         self._rewriting = rewriting
 
     def change(self, state: State, before: State | None = None) -> State:
@@ -315,6 +328,8 @@ class _Tracing(Scope):
             record = value.fresh().record
             if record is not None and record.segment.number >= self._level.number:
                 return value.fresh()
+            for tape in tapes_with_modes((value,)) if WITH_MODES else ():
+                check_traced_for(tape, self._rewriting)
             return self._level.symbol(self._level.capture(value))
         if isinstance(value, np.ndarray) and is_numeric(value.dtype):
             return self._level.symbol(self._level.operand(value))
@@ -425,7 +440,7 @@ class _Flat:
     """A flattened result. Handles in it stay handles: those from outside are captures."""
 
     def __init__(self, out: Any) -> None:
-        self.parts = tree.flatten(out)
+        self.parts = tree.flatten(out, view=tree.ALL_ARRAYS)
 
 
 def _settle(level: TraceLevel) -> None:

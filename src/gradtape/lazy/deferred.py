@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import re
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -222,9 +223,15 @@ def result_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
         if fields is not None:
             found.add(fields)
         elif part.startswith("tuple["):
-            counted = "..." not in part and "[" not in part[6:]
-            found.add(("",) * (part.count(",") + 1) if counted else None)
+            found.add(None if "..." in part else ("",) * (_outer_commas(part[6:-1]) + 1))
     return found.pop() if len(found) == 1 else None
+
+
+def _outer_commas(text: str) -> int:
+    """How many commas of an annotation are in no brackets."""
+    while "[" in text:
+        text = re.sub(r"\[[^][]*\]", "", text)
+    return text.count(",")
 
 
 def _home(function: Callable[..., Any]) -> Callable[..., Any]:
