@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gradtape.core.promotion import is_half
 from gradtape.errors import ArgumentError, DTypeError
 
 # The numbers compiled code knows, by NumPy's one-letter names.
@@ -165,6 +166,8 @@ def type_numbers(dtype: np.dtype[Any]) -> tuple[int, ...]:
     Raises:
         DTypeError: Not a type of numbers, or not in the byte order of the machine.
     """
+    if is_half(dtype) and dtype.isnative:
+        return (dtype.num,)
     same = (d for d in _NUMBER_TYPES if (d.kind, d.itemsize) == (dtype.kind, dtype.itemsize))
     numbers = tuple(d.num for d in same)
     if not dtype.isnative or dtype.num not in numbers:

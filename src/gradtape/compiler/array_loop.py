@@ -13,6 +13,7 @@ import numpy as np
 from gradtape.compiler.kernel import Axis, Buffer, Failure
 from gradtape.core.op import op_of
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value
+from gradtape.graph.passes.halves import halves
 from gradtape.graph.scan_op import Scan, scan_op
 from gradtape.graph.switch_op import switch_op
 from gradtape.graph.while_op import While, WhilePull, while_op
@@ -152,4 +153,4 @@ def summing(back: WhilePull) -> Graph:
         outputs[active + n] = rewriter.add(
             op_of(add), [rewriter[total], outputs[active + n]], {}, aval=total.aval
         )
-    return rewriter.finish(outputs)
+    return halves(rewriter.finish(outputs))  # the sums, too, are computed in float32

@@ -19,10 +19,11 @@ from gradtape.core.lowering import (
     Relabel,
     Scatter,
 )
-from gradtape.core.promotion import INT64, NATIVE
+from gradtape.core.promotion import INT64, NATIVE, is_half
 from gradtape.core.scalar import Scalar, check, convert, scalar, watch
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand
+from gradtape.ops.cast import astype_op
 
 # Rough costs of one element in instructions; those not listed are one instruction.
 _COSTS = {"divide": 4, "sqrt": 4, "floor_divide": 20, "remainder": 20, "gather": 8}
@@ -47,8 +48,11 @@ def obstacle(node: Node, *, settling: bool = False) -> str | None:
     lowering = node.op.lower
     if lowering is None or isinstance(lowering, Composite):
         return f"{node.op.name} has no native form"
+    # Arithmetic on 16-bit floats is arithmetic on float32 between casts (`graph.passes.halves`).
+    moves = node.op is astype_op or (node.op.facts.rearranges and is_inlinable(node))
+    moves = moves or node.op.kind == "control"
     for aval in (*(operand.aval for operand in node.operands), *(v.aval for v in node.outputs)):
-        if aval.dtype not in NATIVE:
+        if aval.dtype not in NATIVE and not (moves and is_half(aval.dtype)):
             return f"no native code for {aval.dtype}"
     try:
         if isinstance(lowering, Contraction):

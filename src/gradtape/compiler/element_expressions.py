@@ -16,7 +16,7 @@ from gradtape.compiler.kernel import Axis, Buffer, Failure, Place, affine, bound
 from gradtape.compiler.python_integers import checked
 from gradtape.core.aval import Aval
 from gradtape.core.lowering import Elements, Pointwise, Reduction, Relabel
-from gradtape.core.promotion import INT64, native
+from gradtape.core.promotion import INT64, stored
 from gradtape.core.scalar import Scalar, bitwise_and, check, constant, convert, scalar, truth, watch
 from gradtape.errors import UnsupportedError
 from gradtape.graph.ir import Literal, Node, Operand, Value
@@ -42,7 +42,7 @@ class Puller:
     def element(self, operand: Operand, index: Index, inside: Scalar | None = None) -> Scalar:
         """The element of an operand at an index, valid where `inside` holds."""
         if isinstance(operand, Literal):
-            native(operand.dtype)
+            stored(operand.dtype)
             return constant(operand.value)
         key = (operand, *map(id, index), id(inside))
         known = self._known.get(key)

@@ -21,7 +21,7 @@ from gradtape.core.level import Node, Segment, joint_segment
 from gradtape.core.nested import Alias, View
 from gradtape.core.op import Op
 from gradtape.core.record import General, Output
-from gradtape.core.state import STATE
+from gradtape.core.state import STATE, current
 from gradtape.core.tensor import Tensor
 
 # The most forms to try in turn, and the most sets of keywords to keep them for.
@@ -216,6 +216,9 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
         values.append(value)
         arrays.append(array)
         parents.append(parent)
+    if segment is not None and segment is not state.recorder.segment:
+        # Under `no_grad` tracked tensors are like others.
+        segment = None if current().stops(segment.number) else segment
     given: Sequence[Any] | None = arrays
     while given is not None:
         for form in forms:

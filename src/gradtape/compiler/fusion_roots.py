@@ -23,8 +23,10 @@ from gradtape.core.lowering import (
     Scatter,
 )
 from gradtape.core.op import op_of
+from gradtape.core.promotion import FLOAT32, is_half
 from gradtape.graph.ir import Graph, Node, Value
 from gradtape.graph.python_numbers import is_of_integers
+from gradtape.ops.cast import astype_op
 from gradtape.ops.comparison import equal
 from gradtape.ops.shape import transpose_op
 
@@ -34,6 +36,9 @@ _DEAR = 8
 # Nor are expressions with more parts, whatever their cost: they are built again each time they are
 # pulled, and one that is read twice at every step of a chain would double with each step.
 _LARGEST = 64
+# Limits are higher by this factor for values in float32 made of 16-bit floats: to compute them
+# again takes half the memory and traffic of storing them.
+_AGAIN = 10
 # The most instructions for all elements of a small matrix that are computed where it is read.
 _LONG = 128
 # Chains longer than this are cut: their expressions would be too deep.
@@ -46,6 +51,7 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
     costs: dict[Value, int] = {}
     depths: dict[Value, int] = {}
     sizes: dict[Value, int] = {}
+    light: set[Value] = set()
     for node in graph.nodes:
         inlined = [v for v in node.operands if isinstance(v, Value) and v.node and v not in roots]
         for value in node.outputs:
@@ -69,6 +75,8 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
         if node.op is equal_op:
             roots.update(v for v in inlined if _has_extreme(v, users))
         value, own = node.outputs[0], cost(node)
+        if _narrows(node) and node.operands[0] in roots:
+            roots.add(value)  # what is read later, as by a backward pass, is the smaller array
         costs[value] += own.instructions - 1
         among = set(inlined)
         reads = [(v, n) for v, n in zip(node.operands, own.reads, strict=True) if v in among]
@@ -77,7 +85,10 @@ def find_roots(graph: Graph, users: dict[Value, list[Node]]) -> tuple[set[Value]
         if isinstance(node.op.lower, Relabel) and _hides(node):
             # Its elements are in another axis order: computed in place, read from memory.
             roots.update(v for v in inlined if costs[v] > 1)
-        large = costs[value] > _DEAR or sizes[value] > _LARGEST
+        if value.dtype == FLOAT32 and _reads_halves(node, light):
+            light.add(value)
+        often = _AGAIN if value in light else 1
+        large = costs[value] > often * _DEAR or sizes[value] > often * _LARGEST
         if depths[value] > _DEEPEST or (large and _read_often(value, users)):
             roots.add(value)
         if is_of_integers(node.op, node.operands):
@@ -135,6 +146,8 @@ def source_of_matrix(operand: Value) -> MatrixSource:
             break
         if isinstance(node.op.lower, Relabel) and source.dtype == value.dtype:
             value = source
+        elif widens(node):
+            value = source  # products read 16-bit floats as they are
         elif node.op is transpose_op and not transposed and shape == value.shape:
             axes, ndim = tuple(node.params["axes"]), len(shape)
             if ndim < 2 or axes != (*range(ndim - 2), ndim - 1, ndim - 2):
@@ -143,6 +156,25 @@ def source_of_matrix(operand: Value) -> MatrixSource:
         else:
             break
     return MatrixSource(value, shape, transposed)
+
+
+def widens(node: Node) -> bool:
+    """Whether a node converts 16-bit floats to float32."""
+    if node.op is not astype_op or node.outputs[0].dtype != FLOAT32:
+        return False
+    return is_half(node.operands[0].dtype)
+
+
+def _reads_halves(node: Node, light: set[Value]) -> bool:
+    """Whether a node reads 16-bit floats, or `light` values made of them, and otherwise less."""
+    size = math.prod(node.outputs[0].shape)
+    wide = [v for v in node.operands if math.prod(v.shape) >= size and v.aval.ndim]
+    return bool(wide) and all(is_half(v.dtype) or v in light for v in wide)
+
+
+def _narrows(node: Node) -> bool:
+    """Whether a node rounds numbers to 16-bit floats."""
+    return node.op is astype_op and is_half(node.outputs[0].dtype)
 
 
 def _hides(node: Node) -> bool:
@@ -160,7 +192,7 @@ def _read_often(value: Value, users: dict[Value, list[Node]]) -> bool:
     if not readers[0].outputs:
         return False  # a loop that is run for its effect, such as the check of an index
     lowering, (result, *_) = readers[0].op.lower, readers[0].outputs
-    if isinstance(lowering, Relabel):
+    if isinstance(lowering, Relabel) or widens(readers[0]):
         return _read_often(result, users)
     if isinstance(lowering, Elements) and lowering.often:
         return True

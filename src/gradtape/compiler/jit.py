@@ -24,6 +24,7 @@ from gradtape.compiler.debug import CheckedProgram, check_same
 from gradtape.compiler.draws import Draws
 from gradtape.compiler.explain import Explanation
 from gradtape.compiler.forms import Flat, Form, RecentForms
+from gradtape.compiler.growing_history import warn_of_growing_history
 from gradtape.compiler.program import NativeFunction, Program
 from gradtape.compiler.signature import (
     Arguments,
@@ -39,16 +40,18 @@ from gradtape.compiler.unrolled import warn_of_unrolled_loop
 from gradtape.core.aval import Aval, aval_of, is_numeric
 from gradtape.core.call import is_differentiable
 from gradtape.core.lazy import lazy
+from gradtape.core.level import WITH_MODES, Node, Segment
 from gradtape.core.lines import user_line
 from gradtape.core.nested import unshell
 from gradtape.core.portable import Portable
 from gradtape.core.recent import Recent
-from gradtape.core.state import STATE, WATCHING, current, mode_keys, values_read
+from gradtape.core.state import STATE, WATCHING, State, current, mode_keys, run_inside, values_read
+from gradtape.core.tape_modes import tapes_in_force
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, UnknownSizeError, WriteError, a_type
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
-from gradtape.graph.trace import Trace, is_truth, trace
+from gradtape.graph.trace import Trace, is_traced, is_truth, operand_of, trace
 from gradtape.locks import once
 
 # The most forms of arguments a function keeps code for; the least recently used goes first.
@@ -84,6 +87,8 @@ class Specialization:
         self._specs: Any = every if fixed and None not in every else None
         self._otherwise = otherwise
         self._by_position = by_position
+        # How often it was called other than by a native entry point.
+        self.calls = 0
         # It does not refer back to this object, so there is no reference cycle.
         self.function = GraphFunction(traced.graph, CheckedProgram if debug else Program)
 
@@ -161,7 +166,8 @@ class Specialization:
             values_read(guard.array)  # a function that is being traced depends on it too
         tensors = has_tensors(leaves)
         hidden = [capture.current() for capture in self.traced.captures]
-        values = [unshell(leaf) for leaf in (*leaves, *hidden)]
+        state = current()
+        values = [_content(leaf, state) for leaf in (*leaves, *hidden)]
         if any(isinstance(value, Tensor) for value in values):
             outputs = list(self.function(*values))
             # It may be traced, or called under a transform: then nothing is compiled.
@@ -172,7 +178,7 @@ class Specialization:
                     self._recorded = runs.in_force
                     self.form.recording = self._flat(keeping, numbers=False)
         else:
-            made = self.function(*values) if current().observed else self.program(*values)
+            made = self.function(*values) if state.observed else self.program(*values)
             outputs = [
                 out.item() if weak else deliver(out, tensors=tensors)
                 for out, weak in zip(made, self._weak, strict=True)
@@ -182,6 +188,21 @@ class Specialization:
             if tensors and self.form.untracked is None:
                 self.form.untracked = self._flat(self.function, numbers=True)
         return tree.unflatten(self.traced.structure, outputs)
+
+
+def _content(leaf: Any, state: State) -> Any:
+    """What to compute with for an argument: an array, or a tensor if a call of it is recorded.
+
+    Where `no_grad` keeps it from being recorded, the program without results kept for gradients
+    does, and is the one that runs when the results of the call are the arguments of the next.
+    """
+    value = unshell(leaf)
+    while isinstance(value, Tensor) and isinstance(value.record, Node):
+        level = value.record.segment
+        if not isinstance(level, Segment) or not state.stops(level.number):
+            break
+        value = unshell(value.value)
+    return value
 
 
 class Compiled(Portable):
@@ -211,6 +232,10 @@ class Compiled(Portable):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
+        if WITH_MODES:
+            scope = tapes_in_force(tree.flatten((args, kwargs), view=tree.ALL_ARRAYS)[0])
+            if scope is not None:
+                return run_inside(scope, self._call, args, kwargs)
         state = STATE.get()
         seen = state.observed or bool(state.rewriting)
         if not seen:
@@ -228,6 +253,9 @@ class Compiled(Portable):
             return error.deferred(self, args, kwargs)
         if self._debug:
             check_same(form.traced, self._traced(given))
+        form.calls += 1
+        if form.calls <= 2:
+            warn_of_growing_history(form.traced.graph.name, (args, kwargs))
         out = form(given.leaves)
         if not seen:
             if form.form and not self._debug:
@@ -255,8 +283,15 @@ class Compiled(Portable):
     def _traced(self, given: Arguments) -> Trace:
         def function(*leaves: Any) -> Any:
             full, keywords = merged(given, leaves)
+            buffers = [
+                (f"{type(member).__name__}.{name}", buffer, operand_of(buffer))
+                for member in tree.members_in((full, keywords))
+                for name, buffer in member.named_buffers()
+            ]
             out = self._function(*full, **keywords)
-            found = set(map(id, tree.flatten((tuple(full), keywords))[0]))
+            if buffers:
+                _check_buffers(buffers, out)
+            found = set(map(id, tree.flatten((tuple(full), keywords), view=tree.ALL_ARRAYS)[0]))
             if not found.issuperset(map(id, leaves)):
                 raise WriteError(
                     "jit: the function puts something else into a container that is an argument; "
@@ -372,6 +407,19 @@ class _WeakMethod:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         instance = self._reference()
         return self._bind(instance, type(instance))(*args, **kwargs)
+
+
+def _check_buffers(buffers: Sequence[tuple[str, Any, Any]], out: Any) -> None:
+    """Raise if a buffer of an argument was written to, and the result does not have it."""
+    # A module of gradients has the buffers, too, but an optimizer takes those of the module itself.
+    returned = {operand_of(leaf) for leaf in tree.all_but_gradients(out) if is_traced(leaf)}
+    lost = [name for name, buffer, was in buffers if operand_of(buffer) not in (was, *returned)]
+    if lost:
+        raise WriteError(
+            f"jit: the function writes to {', '.join(lost)}, a buffer of its argument, and does "
+            "not return it; the caller's module stays as it is. Return the module, too, or call "
+            "module.eval() first"
+        )
 
 
 def _compiled(function: Callable[..., Any], *options: Any) -> Compiled:

@@ -1,7 +1,8 @@
 """Native and eager parts: a graph as a sequence of native subgraphs and single eager ops.
 
 Native ops go into as few subgraphs as the eager ones between them allow: phase p holds all native
-ops whose operands are available once the eager ops before phase p have run.
+ops that are needed once the eager ops before phase p have run, and some whose operands are then
+available.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gradtape.core.promotion import NATIVE
+from gradtape.compiler.phases import phases_of
+from gradtape.core.promotion import NATIVE, is_half
 from gradtape.graph.ir import Graph, Node, Operand, Value, replaced
 
 
@@ -33,20 +35,17 @@ Part = NativePart | EagerPart
 
 def partition(graph: Graph, obstacle: Callable[[Node], str | None]) -> list[Part]:
     """The parts of a graph, in an order in which they can run."""
-    there: dict[Value, int] = dict.fromkeys(graph.inputs, 0)
+    reasons = {node: obstacle(node) for node in graph.nodes}
+    phases = phases_of(graph, reasons)
     native: dict[int, list[Node]] = {}
     eager: dict[int, list[EagerPart]] = {}
-    for node in graph.nodes:
-        operands = [operand for operand in node.operands if isinstance(operand, Value)]
-        phase = max((there[operand] for operand in operands), default=0)
-        reason = obstacle(node)
+    for node, phase in phases.items():
+        reason = reasons[node]
         if reason is None:
             native.setdefault(phase, []).append(node)
         else:
             eager.setdefault(phase, []).append(EagerPart(node, reason))
-        for value in node.outputs:
-            there[value] = phase + (reason is not None)
-    if not eager and all(output.dtype in NATIVE for output in graph.outputs):
+    if not eager and all(map(_is_native, graph.outputs)):
         # The whole graph, including inputs that nothing reads and outputs that are inputs.
         return [NativePart(graph, graph.inputs, graph.outputs)]
     parts: list[Part] = []
@@ -56,6 +55,10 @@ def partition(graph: Graph, obstacle: Callable[[Node], str | None]) -> list[Part
             parts.append(native_part(graph, native[phase], needed[phase]))
         parts += eager.get(phase, [])
     return parts
+
+
+def _is_native(output: Operand) -> bool:
+    return output.dtype in NATIVE or is_half(output.dtype)
 
 
 def _needed(graph: Graph, phases: Mapping[int, Sequence[Node]]) -> dict[int, dict[Value, None]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from gradtape.graph.inline import expand, inlined
 from gradtape.graph.ir import Graph, Rewriter, with_graphs
 from gradtape.graph.passes.dead import dead
+from gradtape.graph.passes.halves import halved, halves
 from gradtape.graph.passes.hopeful import hopeful
 from gradtape.graph.passes.loops import loops
 from gradtape.graph.passes.share import share
@@ -15,7 +16,7 @@ from gradtape.graph.verify import verify
 
 Pass = Callable[[Graph], Graph]
 
-PASSES: tuple[Pass, ...] = (dead, expand, share, simplify, share, loops, dead)
+PASSES: tuple[Pass, ...] = (dead, halves, expand, halved, share, simplify, share, loops, dead)
 
 
 def optimized(graph: Graph, *, debug: bool = False, settling: bool = True) -> Graph:

@@ -29,6 +29,7 @@ from gradtape.compiler.product import Product, product_of
 from gradtape.compiler.serial_kernels import serial_kernels
 from gradtape.core.lazy import lazy
 from gradtape.core.lowering import Contraction, Matrices
+from gradtape.core.promotion import is_half
 from gradtape.graph.ir import Graph, Literal, Node, Rewriter, Value
 from gradtape.ops.cast import copy_op
 from gradtape.ops.shape import broadcast_op
@@ -194,7 +195,8 @@ def _loop(node: Node, buffers: dict[Value, Buffer], name: str) -> ElementProgram
 
     Numbers in registers cost no memory traffic and no calls; arrays are computed in vectors.
     """
-    program = element_program(node, buffers, name) if config.uses("registers") else None
+    in_registers = config.uses("registers") and not _holds_halves(node)
+    program = element_program(node, buffers, name) if in_registers else None
     if program is not None:
         few = _FEW_IN_NESTED if program.nested else _FEW_ELEMENTS
         if program.largest <= few:
@@ -205,6 +207,12 @@ def _loop(node: Node, buffers: dict[Value, Buffer], name: str) -> ElementProgram
     steps = [step for plan in loop.plans for step in plan.steps]
     by_arrays = sum(_CALL + _cost(step) for step in steps)
     return program if cost_of(program.expressions) < by_arrays else loop
+
+
+def _holds_halves(node: Node) -> bool:
+    """Whether a loop has numbers of 16 bits, which are not carried in registers."""
+    graphs = (inner for graph in node.graphs() for inner in graph.nested())
+    return any(is_half(value.dtype) for graph in graphs for value in graph.values())
 
 
 def _cost(step: Step) -> float:

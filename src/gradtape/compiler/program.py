@@ -11,7 +11,8 @@ import numpy as np
 from gradtape.compiler import free_memory
 from gradtape.compiler.control import obstacle
 from gradtape.compiler.cpu.target import host_target
-from gradtape.compiler.partition import EagerPart, NativePart, partition
+from gradtape.compiler.partition import EagerPart, NativePart, Part, partition
+from gradtape.compiler.phases import with_own_copies
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.plan import plan_of
 from gradtape.compiler.target import Code, Target
@@ -73,13 +74,16 @@ class Program:
         self.target = host_target() if target is None else target
         # The program that replaced it. Never itself: a cycle would keep its code loaded.
         self._instead: Program | None = None
-        self.graph = optimized(graph, debug=debug, settling=settling or debug)
+        why = functools.partial(obstacle, settling=settling or debug)
+        optimal = optimized(graph, debug=debug, settling=settling or debug)
+        self.graph = with_own_copies(optimal, why)
         _check_sizes(self.graph)
-        parts = partition(self.graph, functools.partial(obstacle, settling=settling or debug))
+        parts = partition(self.graph, why)
         self.steps: list[NativeFunction | EagerPart] = [
             NativeFunction(part, self.target) if isinstance(part, NativePart) else part
             for part in parts
         ]
+        self._done = _last_reads(parts, self.graph)
         self._direct = None if self.native is None else self.native.code.direct
         # Eager ops that check for free memory first, and how much they need.
         needs = {
@@ -123,15 +127,18 @@ class Program:
             value: _prepared(array, value)
             for value, array in zip(self.graph.inputs, arrays, strict=True)
         }
-        for step in self.steps:
+        for step, done in zip(self.steps, self._done, strict=True):
             if isinstance(step, NativeFunction):
                 out = self.run_native(step, [values[value] for value in step.part.inputs])
                 made = zip(step.part.outputs, out, strict=True)
                 values.update((v, array) for v, array in made if isinstance(v, Value))
+                del out, made
             else:
                 if step.node in self._asking:
                     free_memory.require(self._asking[step.node], f"a result of {step.node.op.name}")
                 values.update(evaluated(step.node, values))
+            for value in done:
+                del values[value]
         inputs = set(map(id, (values[value] for value in self.graph.inputs)))
         outputs: list[Any] = []
         for output in self.graph.outputs:
@@ -144,13 +151,29 @@ class Program:
         return outputs
 
 
+def _last_reads(parts: Sequence[Part], graph: Graph) -> list[list[Value]]:
+    """For each part, the values that nothing needs once it has run."""
+    needed = {*graph.inputs, *graph.outputs}
+    done: list[list[Value]] = []
+    for part in reversed(parts):
+        if isinstance(part, NativePart):
+            touched = dict.fromkeys((*part.inputs, *part.outputs))
+        else:
+            touched = dict.fromkeys((*part.node.operands, *part.node.outputs))
+        last = [value for value in touched if isinstance(value, Value) and value not in needed]
+        needed.update(last)
+        done.append(last)
+    return done[::-1]
+
+
 def temporary_bytes(graph: Graph) -> int:
     """The bytes that a program of a graph takes for results on the way, found without making it.
 
     That is the arena of the native part with the largest one, and what goes from part to part.
     """
-    graph = optimized(graph, settling=False)
-    parts = partition(graph, functools.partial(obstacle, settling=False))
+    why = functools.partial(obstacle, settling=False)
+    graph = with_own_copies(optimized(graph, settling=False), why)
+    parts = partition(graph, why)
     largest, passed = 0, set[Value]()
     for part in parts:
         if isinstance(part, NativePart):

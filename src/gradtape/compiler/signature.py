@@ -171,8 +171,8 @@ def _name_leaf(args: tuple[Any, ...], keywords: dict[str, Any], chosen: frozense
     """Raise again for the first leaf that cannot be an argument, and say where it is."""
     positional = [(f"argument {n}", arg) for n, arg in enumerate(args) if n not in chosen]
     for name, arg in (*positional, *((f"argument {name}", keywords[name]) for name in keywords)):
-        for n, leaf in enumerate(tree.flatten(arg)[0]):
-            leaf_key(leaf, tree.Place(name, arg, n))
+        for n, leaf in enumerate(tree.flatten(arg, view=tree.ALL_ARRAYS)[0]):
+            leaf_key(leaf, tree.Place(name, arg, n, view=tree.ALL_ARRAYS))
 
 
 def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
@@ -182,7 +182,7 @@ def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], 
     over the values can tell the difference.
     """
     if _PLAIN.issuperset(map(type, (*args, *kwargs.values()))):
-        return *tree.flatten((args, kwargs)), ()
+        return *tree.flatten((args, kwargs), view=tree.ALL_ARRAYS), ()
     orders: list[Any] = []
     both = (args, kwargs)
 
@@ -194,7 +194,7 @@ def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], 
         return False
 
     # `note` is called for every node, to decide whether to stop there.
-    return *tree.flatten(both, note), tuple(orders)
+    return *tree.flatten(both, note, view=tree.ALL_ARRAYS), tuple(orders)
 
 
 def _typed(value: Any) -> tuple[Any, ...]:

@@ -28,6 +28,7 @@ class Kernels:
         pooled: Calls a NumPy function whose arrays get pooled memory: `(function, *args)`.
         tiled: The kernels compiled for tiles.
         copied: Makes a C-contiguous copy of a large array that is not contiguous.
+        converted: Converts a large array of 16-bit floats to float32, or back.
         copy_into: Copies an array into one of the same shape and dtype; False to leave it to NumPy.
         threads: Returns the number of threads to use.
     """
@@ -39,4 +40,5 @@ class Kernels:
         self.pooled = blocks.pooled()
         copies = Copies(self.tiled)
         self.copied, self.copy_into = copies.in_order, copies.into
+        self.converted = copies.converted
         self.threads = pool.get_num_threads

@@ -11,6 +11,7 @@ class Composed:
     """Calls `op.composed`, which computes with other ops, or declines."""
 
     name = "composed"
+    for_elements = False
 
     def run(self, task: Task) -> Any:
         if task.op.composed is None or task.wanted is not None:

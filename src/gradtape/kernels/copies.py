@@ -11,7 +11,7 @@ from gradtape.compiler.cpu.runtime import blocks, contiguous_copies, strided_cop
 from gradtape.core.call import call
 from gradtape.kernels.tile_kernels import Bounded, TileCall, TileKernels, signature
 from gradtape.kernels.tiling import TILE, TileOperands, Tiling
-from gradtape.ops.cast import copy_op
+from gradtape.ops.cast import astype_op, copy_op
 from gradtape.ops.shape import broadcast_to
 
 
@@ -31,6 +31,29 @@ class Copies:
             contiguous_copies.copy(target, source)
             return True
         return strided_copies.copied_into(target, source)
+
+    def converted(self, array: Any, dtype: np.dtype[Any]) -> Any:
+        """A large array in another dtype, in the same memory order; None to leave it to NumPy."""
+        if not (self._native and config.uses("halves")):
+            return None
+        axes = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+        ordered = array.transpose(axes)
+        if not ordered.flags.c_contiguous:
+            ordered = np.ascontiguousarray(ordered)
+        flat = ordered.reshape(-1)
+        tiled = self._calls.find((signature(flat), dtype), self._conversion, flat, dtype)
+        if tiled is None:
+            return None
+        return tiled([flat])[0].reshape(ordered.shape).transpose(np.argsort(axes))
+
+    def _conversion(self, flat: Any, dtype: np.dtype[Any]) -> TileCall | None:
+        tiling = Tiling(flat.shape, TILE, {}, True)
+        found = TileOperands.of([flat], tiling, dtype)
+
+        def function(tile: Any) -> Any:
+            return call(astype_op, [tile], {"dtype": dtype})
+
+        return self._kernels.call(astype_op, (dtype,), function, found, tiling)
 
     def in_order(self, array: Any) -> Any:
         """A C-contiguous copy of an array.

@@ -9,9 +9,11 @@ import numpy as np
 
 from gradtape.core.aval import aval_of
 from gradtape.core.call import call
+from gradtape.core.copies import converted
 from gradtape.core.kernels import Task
 from gradtape.core.lowering import Reduction
 from gradtape.core.op import Op
+from gradtape.core.promotion import FLOAT32, is_half
 from gradtape.kernels.tile_kernels import Bounded, TileCall, TileKernels, signature
 from gradtape.kernels.tiles import Tiles
 from gradtape.kernels.tiling import TileOperands, Tiling, rows_of_part
@@ -25,6 +27,7 @@ class Parts:
     """All reductions by parts that have been seen before."""
 
     name = "parts"
+    for_elements = True
 
     def __init__(self, kernels: TileKernels, tiles: Tiles) -> None:
         self._kernels = kernels
@@ -39,6 +42,11 @@ class Parts:
         plain = isinstance(op.lower, Reduction) and op.lower.element in (None, accumulated)
         if not plain or type(x) is not np.ndarray or not x.flags.c_contiguous:
             return NotImplemented
+        if is_half(x.dtype):
+            # The results of parts are not rounded.
+            made = self.run(Task(op, [converted(x, FLOAT32)], params))
+            to = op.infer(aval_of(x), **params).dtype
+            return made if made is NotImplemented else np.asarray(made).astype(to)[()]
         axes, ndim = params["axis"], x.ndim
         shape = reduced_shape(x.shape, axes, params["keepdims"])
         params = {**params, "axis": (1,), "keepdims": False}

@@ -16,7 +16,7 @@ import numpy as np
 from gradtape.core.aval import Aval
 from gradtape.core.kernels import Task
 from gradtape.core.op import Op
-from gradtape.core.promotion import NATIVE
+from gradtape.core.promotion import NATIVE, is_half
 from gradtape.graph.passes.hopeful import UnsettledError
 from gradtape.kernels.tile_kernels import (
     Bounded,
@@ -105,6 +105,8 @@ class TiledRules:
         first time for arrays of these shapes, like compiled functions.
         """
         op, values, params, wanted = task
+        if any(is_half(x.dtype) for x in values if hasattr(x, "dtype")):
+            return NotImplemented  # sums of parts would be rounded
         constant = constant_of(op, values)
         key = (op, wanted, constant, *map(signature, values), *params.items())
         pull = self._pulls.find(key, self._pull, task, constant)

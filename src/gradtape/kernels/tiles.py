@@ -34,6 +34,7 @@ class Tiles:
     """
 
     name = "tiles"
+    for_elements = True
 
     def __init__(self, kernels: TileKernels) -> None:
         self.rules = TiledRules(kernels)

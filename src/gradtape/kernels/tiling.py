@@ -13,7 +13,7 @@ from gradtape.compiler.cpu.runtime.tile_loop import MOST_ARRAYS
 from gradtape.core.aval import Aval
 from gradtape.core.kernels import works_along_axis
 from gradtape.core.op import Op
-from gradtape.core.promotion import NATIVE
+from gradtape.core.promotion import NATIVE, is_half
 from gradtape.ops.shape import broadcast_to
 
 # Elements of a tile: enough to be worth a call, few enough to stay in the first-level cache.
@@ -185,7 +185,8 @@ class TileOperands(NamedTuple):
             if take is not None:
                 array = take(operand)
             flags = array.flags
-            if not (flags.c_contiguous and flags.aligned and array.dtype in NATIVE):
+            known = array.dtype in NATIVE or is_half(array.dtype)
+            if not (flags.c_contiguous and flags.aligned and known):
                 return None
             places.append(place)
             takes.append(take)

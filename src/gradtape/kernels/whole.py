@@ -52,6 +52,7 @@ class WholeArrays:
     """All programs of this process for whole arrays."""
 
     name = "whole"
+    for_elements = False
 
     def __init__(self) -> None:
         self._programs = Variants()
@@ -61,9 +62,11 @@ class WholeArrays:
 
     def _forward(self, task: Task) -> Any:
         op, operands, params, _ = task
-        if not goes_by_parts(op):
+        if op.heavy is None and not goes_by_parts(op):
             return NotImplemented
-        layout = _ChannelOrder.of(operands, params)
+        layout = (
+            _ChannelOrder(False) if op.kind == "contraction" else _ChannelOrder.of(operands, params)
+        )
         params = layout.params(params)
 
         def function(*arrays: Any) -> Any:

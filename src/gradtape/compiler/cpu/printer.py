@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape.compiler.array_loop import ArrayLoop
 from gradtape.compiler.cpu.gemm.gemm import gemms_of
+from gradtape.compiler.cpu.gemm.pairs import with_pairs
 from gradtape.compiler.cpu.kernel_families import Pattern, families
 from gradtape.compiler.cpu.library_calls import write_library_call
 from gradtape.compiler.cpu.llvm.builder import Module
@@ -23,6 +24,7 @@ from gradtape.compiler.element_program import ElementProgram
 from gradtape.compiler.kernel import Buffer, Failure, Kernel
 from gradtape.compiler.library_call import LibraryCall
 from gradtape.compiler.plan import Plan, Step
+from gradtape.compiler.product import Product
 
 
 class Printed(NamedTuple):
@@ -67,7 +69,8 @@ def _routines(plan: Plan) -> dict[str, int]:
 
 def print_plan(plan: Plan, module: Module, cpu: Cpu) -> Printed:
     """Write the functions of a plan into a module; the one to call has the name of the plan."""
-    plan = plan.with_steps(lambda step: _for_cpu(step, cpu))
+    name = plan.name
+    plan = plan.with_steps(lambda step: _for_cpu(step, cpu, name))
     slots = {buffer: n for n, buffer in enumerate(plan.buffers)}
     codes = {failure: FIRST_FAILURE + n for n, failure in enumerate(plan.failures)}
     schedules = {
@@ -94,17 +97,19 @@ def print_plan(plan: Plan, module: Module, cpu: Cpu) -> Printed:
     return Printed(plan, schedules, functions)
 
 
-def _for_cpu(step: Step, cpu: Cpu) -> Sequence[Step]:
+def _for_cpu(step: Step, cpu: Cpu, name: str) -> Sequence[Step]:
     """A step as the CPU runs it: long reductions in two, products with memory for partial sums."""
     if isinstance(step, Kernel):
         return divided(step)
     if isinstance(step, ElementProgram | ArrayLoop | LibraryCall):
         return (step,)
-    size = max((gemm.work_bytes(cpu) for gemm in gemms_of(step)), default=0)
+    *before, product = with_pairs(step, cpu, name)
+    assert isinstance(product, Product)
+    size = max((gemm.work_bytes(cpu) for gemm in gemms_of(product)), default=0)
     if not size:
-        return (step,)
+        return (*before, product)
     work = Buffer(f"{step.c}_parts", (size,), np.dtype(np.uint8), "temporary")
-    return (step._replace(work=work),)
+    return (*before, product._replace(work=work))
 
 
 def _write_kernels(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from gradtape.compiler.cpu.gemm.gemm import gemms_of
 from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, VOID, Builder, Module, Type, Value
+from gradtape.compiler.cpu.llvm.instructions import memory_type
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import NO_MEMORY
 from gradtape.compiler.cpu.runtime.blocks_native import SMALL
@@ -217,7 +218,7 @@ class _Writer:
         work = NULL if product.work is None else addresses[product.work]
         for gemm, offsets in zip(gemms_of(product), product.calls, strict=True):
             pointers = [
-                b.element(addresses[buffer], offset, gemm.scalar)
+                b.element(addresses[buffer], offset, memory_type(buffer.dtype).scalar)
                 for buffer, offset in zip(
                     (product.a, product.b, product.c), offsets[:3], strict=True
                 )
@@ -282,7 +283,7 @@ def _code(routine: Routine, step: Step) -> Any:
     """A key that is equal for steps that are called in the same way."""
     if isinstance(step, Product):
         sizes = step._replace(a=None, b=None, c=None, work=None)  # type: ignore[arg-type]
-        return sizes, step.c.dtype, step.a is step.b
+        return sizes, *(buffer.dtype for buffer in (step.a, step.b, step.c)), step.a is step.b
     if isinstance(step, LibraryCall):
         return step
     return routine.calls[step].function

@@ -138,7 +138,7 @@ class CpuTarget(Target[CpuCode]):
 
     def compile(self, plans: Sequence[Plan]) -> list[CpuCode]:
         """Native functions in one library, an existing one if it has the same text."""
-        module = Module()
+        module = Module(has_half=self._cpu.has_half)
         printed = [print_plan(plan, module, self._cpu) for plan in plans]
         text = str(module)
         library = self._libraries.get(text)

@@ -7,7 +7,7 @@ added up across their lanes at the end.
 from __future__ import annotations
 
 from gradtape.compiler.cpu.gemm.form import chains, dot_lanes
-from gradtape.compiler.cpu.gemm.tile import Extent, Operands, Piece, TileWriter, ways_of
+from gradtape.compiler.cpu.gemm.tile import Array, Extent, Operands, Piece, TileWriter, ways_of
 from gradtape.compiler.cpu.llvm.builder import Value
 
 
@@ -48,10 +48,10 @@ class DotWriter(TileWriter):
             del sums[-size:]
         for row in range(block.m):
             total = self._across(sums[row * columns : (row + 1) * columns])
-            self.b.store(total, self.at(c, row, block.ldc))
+            self.b.store(total, self.at(c, row, block.ldc).address)
 
     def _turns(
-        self, a: Value, b: Value, zeros: list[Value], turns: int, columns: int
+        self, a: Array, b: Array, zeros: list[Value], turns: int, columns: int
     ) -> list[Value]:
         """Add `turns` vectors along k to each of an element's sums, which take turns."""
         sums = list(zeros)
@@ -74,7 +74,7 @@ class DotWriter(TileWriter):
             sums[:] = map(self.b.fadd, sums, part)
         return sums
 
-    def _turn_loop(self, a: Value, b: Value, sums: list[Value], turns: int, columns: int) -> None:
+    def _turn_loop(self, a: Array, b: Array, sums: list[Value], turns: int, columns: int) -> None:
         size, lanes = self.block.m * columns, sums[0].type.lanes
         ways = len(sums) // size
         with self.b.loop(turns, sums) as turn:
@@ -85,7 +85,7 @@ class DotWriter(TileWriter):
                 self._step(at_a, at_b, lanes, part, columns)
                 sums[way * size : (way + 1) * size] = part
 
-    def _step(self, a: Value, b: Value, active: int, sums: list[Value], columns: int) -> None:
+    def _step(self, a: Array, b: Array, active: int, sums: list[Value], columns: int) -> None:
         """A vector along k of every row of A and of B: all products of the two."""
         block, lanes = self.block, sums[0].type.lanes
         right = [self._part(self.at(b, row, block.ldb), active, lanes) for row in range(columns)]
@@ -94,13 +94,13 @@ class DotWriter(TileWriter):
             for number, vector in enumerate(right, row * columns):
                 sums[number] = self.b.fma(left, vector, sums[number])
 
-    def _part(self, pointer: Value, active: int, lanes: int) -> Value:
+    def _part(self, array: Array, active: int, lanes: int) -> Value:
         """The next `active` elements, and zeros."""
         if active == lanes or self.masks:
-            return self.load(pointer, Piece(0, lanes, active))
+            return self.load(array, Piece(0, lanes, active))
         type, part = self.type(lanes), "zeroinitializer"
         for lane in range(active):
-            one = self.b.load(self.at(pointer, lane), self.type(1))
+            one = self.one(self.at(array, lane))
             part = self.b.instruction(type, f"insertelement {type} {part}, {one}, i64 {lane}").text
         return Value(type, part)
 

@@ -54,12 +54,12 @@ class TileForm(NamedTuple):
     def of(cls, block: Block, cpu: Cpu) -> TileForm:
         """The form that suits a product."""
         width = cpu.vector_bytes // block.itemsize
-        if block.transpose_b and not block.transpose_a and block.m <= _DOT_ROWS:
+        if block.transpose_b and not (block.transpose_a or block.pairs) and block.m <= _DOT_ROWS:
             together = min(8 if block.m == 1 else 4, dot_lanes(block.k, width))
             return cls(Tile(block.m, together), together, True, False)
         tile = best_tile(block, cpu)
         columns = tile.vectors * width
-        copies = block.transpose_b or (block.m >= _COPIED_ROWS and block.n > columns)
+        copies = block.transpose_b or block.pairs or (block.m >= _COPIED_ROWS and block.n > columns)
         return cls(tile, columns, False, copies)
 
     def together(self, block: Block) -> int:

@@ -13,7 +13,7 @@ from gradtape.compiler.cpu.gemm.dots import DotWriter
 from gradtape.compiler.cpu.gemm.form import TileForm
 from gradtape.compiler.cpu.gemm.panels import PanelWriter
 from gradtape.compiler.cpu.gemm.split import Split, split_of
-from gradtape.compiler.cpu.gemm.tile import Block, Extent, Operands, pieces
+from gradtape.compiler.cpu.gemm.tile import Array, Block, Extent, Operands, moved, pieces
 from gradtape.compiler.cpu.llvm.builder import I64, NULL, PTR, VOID, Builder, Module, Type, Value
 from gradtape.compiler.cpu.llvm.link import Cpu
 from gradtape.compiler.cpu.llvm.scratch import take_scratch
@@ -81,6 +81,11 @@ def _define_zeros(module: Module, name: str, product: BatchedBlock) -> None:
     module.define(b.function(f"define void @{name}({product.parameters}) nounwind"))
 
 
+def _arrays(addresses: tuple[Value, Value, Value], block: Block) -> Operands:
+    a, b, c = addresses
+    return Array(a, block.stored[0]), Array(b, block.stored[1]), Array(c, block.scalar)
+
+
 def _noalias(parameters: str) -> str:
     return parameters.replace("ptr", "ptr noalias")
 
@@ -95,11 +100,12 @@ def _write_block(
 ) -> None:
     """Write the code of a block of `size` rows and columns that begins at the pointers."""
     form = TileForm.of(block, cpu)
+    operands = _arrays((_A, _B, _C), block)
     rows, columns = Extent(size[0], block.m), Extent(size[1], block.n)
     if form.dots:
-        DotWriter(b, block, cpu).write((_A, _B, _C), form.columns, columns)
+        DotWriter(b, block, cpu).write(operands, form.columns, columns)
     else:
-        PanelWriter(b, block, form, cpu, room).write((_A, _B, _C), rows, columns)
+        PanelWriter(b, block, form, cpu, room).write(operands, rows, columns)
 
 
 class _Writer:
@@ -193,7 +199,8 @@ class _Writer:
         split, batch = self.split, self.product.batch
         context, chunk = Value(PTR, "%context"), Value(I64, "%chunk")
         places = [b.element(context, number, "ptr") for number in range(4)]
-        operands = b.load(places[0], PTR), b.load(places[1], PTR), b.load(places[2], PTR)
+        addresses = b.load(places[0], PTR), b.load(places[1], PTR), b.load(places[2], PTR)
+        operands = _arrays(addresses, self.product.block)
         self._take_room(b.load(places[3], PTR))
         blocks = split.down * split.across
         if split.together > 1:
@@ -218,12 +225,11 @@ class _Writer:
             self.room = take_scratch(self.b, size, status)
 
     def _call(self, name: str, operands: Operands, rows: Value, columns: Value) -> None:
-        given = (*operands, rows, columns, self.room)
+        given = (*(array.address for array in operands), rows, columns, self.room)
         self.b.emit(f"call void @{self.name}_{name}({', '.join(map(str, given))})")
 
-    def _move(self, pointer: Value, index: Value, stride: int) -> Value:
-        offset = self.b.mul(index, stride)
-        return self.b.element(pointer, offset, self.product.block.scalar)
+    def _move(self, array: Array, index: Value, stride: int) -> Array:
+        return moved(self.b, array, self.b.mul(index, stride))
 
     def _item(self, operands: Operands, item: Value) -> Operands:
         """The operands of one product of the batch."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from gradtape.compiler.cpu.gemm.form import TileForm, chains
 from gradtape.compiler.cpu.gemm.tile import (
+    PAIR,
+    Array,
     Block,
     Extent,
     Operands,
+    Piece,
     Steps,
     TileWriter,
     pieces,
@@ -37,7 +40,7 @@ class PanelWriter(TileWriter):
     def __init__(self, b: Builder, block: Block, form: TileForm, cpu: Cpu, scratch: Value) -> None:
         super().__init__(b, block, cpu)
         self.form = form
-        self.scratch = scratch
+        self.scratch = Array(scratch, PAIR if block.pairs else block.scalar)
         if form.copies:
             self.ldb = form.columns
 
@@ -94,7 +97,7 @@ class PanelWriter(TileWriter):
 
     # ---- copies of B -----------------------------------------------------------------------
 
-    def _copy_rows(self, b: Value, chain: int | Value, columns: int, k: int) -> None:
+    def _copy_rows(self, b: Array, chain: int | Value, columns: int, k: int) -> None:
         """Copy k steps of a chain."""
         depth = chains(self.block.k).depth
         b = self.at(b, chain, depth * self.block.ldb)
@@ -102,10 +105,18 @@ class PanelWriter(TileWriter):
         with self.repeated(k) as row:
             source, place = self.at(b, row, self.block.ldb), self.at(copy, row, self.ldb)
             for piece in pieces(columns, self.width, self.masks):
-                vector = self.load(self.at(source, piece.offset), piece)
+                vector = self._row(self.at(source, piece.offset), piece)
                 self.store(vector, self.at(place, piece.offset), piece)
 
-    def _transpose(self, b: Value, chain: int | Value, columns: int, k: int) -> None:
+    def _row(self, source: Array, piece: Piece) -> Value:
+        """A piece of a row of B; of two rows, in pairs, if these are wanted."""
+        if not self.block.pairs:
+            return self.load(source, piece)
+        rows = (source, self.at(source, self.block.ldb // 2))
+        low, high = (self.b.convert("zext", self.read(row, piece), "i32") for row in rows)
+        return self.b.or_(low, self.b.shl(high, 16))
+
+    def _transpose(self, b: Array, chain: int | Value, columns: int, k: int) -> None:
         """Copy k steps of a chain as rows along n: by squares, and by elements at the edges."""
         ldb, side = self.block.ldb, min(_SIDE, self.form.columns & -self.form.columns)
         depth = chains(self.block.k).depth
@@ -115,20 +126,19 @@ class PanelWriter(TileWriter):
             with self.repeated(high) as row, self.repeated(wide) as column:
                 source = self.at(self.at(b, row, side * ldb), column, side)
                 place = self.at(self.at(copy, column, side * self.ldb), row, side)
-                lines = [
-                    self.b.load(self.at(source, line, ldb), self.type(side)) for line in range(side)
-                ]
+                whole = Piece(0, side, side)
+                lines = [self.load(self.at(source, line, ldb), whole) for line in range(side)]
                 for line, vector in enumerate(self.b.transposed(lines)):
-                    self.b.store(vector, self.at(place, line, self.ldb))
+                    self.store(vector, self.at(place, line, self.ldb), whole)
         self._copy(b, copy, range(high * side), range(wide * side, k))
         self._copy(b, copy, range(high * side, columns), range(k))
 
-    def _copy(self, b: Value, copy: Value, rows: range, columns: range) -> None:
+    def _copy(self, b: Array, copy: Array, rows: range, columns: range) -> None:
         if not rows or not columns:
             return
         ldb = self.block.ldb
         source = self.at(b, rows.start * ldb + columns.start)
         place = self.at(copy, columns.start * self.ldb + rows.start)
         with self.repeated(len(rows)) as row, self.repeated(len(columns)) as column:
-            one = self.b.load(self.at(self.at(source, row, ldb), column), self.type(1))
-            self.b.store(one, self.at(self.at(place, column, self.ldb), row))
+            one = self.one(self.at(self.at(source, row, ldb), column))
+            self.b.store(one, self.at(self.at(place, column, self.ldb), row).address)

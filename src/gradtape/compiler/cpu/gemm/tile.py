@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from gradtape.compiler.cpu.llvm.builder import I64, Builder, Type, Value
+from gradtape.compiler.cpu.llvm.halves import HALVES, from_half
 from gradtape.compiler.cpu.llvm.link import Cpu
 
 _UNROLLED = 32  # about how many multiply-adds the body of the loop over k has
@@ -23,7 +24,7 @@ class Block(NamedTuple):
     """A product C = op(A)·op(B) on parts of row-major arrays.
 
     Attributes:
-        scalar: float or double.
+        scalar: float or double, in which it is computed.
         m: Rows of C.
         n: Columns of C.
         k: Length of the sums.
@@ -32,6 +33,8 @@ class Block(NamedTuple):
         lda: Elements from one row of A, as it is stored, to the next.
         ldb: The same for B.
         ldc: The same for C.
+        stored: The elements of A and B in memory: float, double, bfloat16 or float16. A `pair` is
+            two of bfloat16 that follow each other along k, which then counts pairs.
     """
 
     scalar: str
@@ -43,6 +46,12 @@ class Block(NamedTuple):
     lda: int
     ldb: int
     ldc: int
+    stored: tuple[str, str]
+
+    @property
+    def pairs(self) -> bool:
+        """Whether two products are added at a time, by instructions for that."""
+        return self.stored[0] == PAIR
 
     @property
     def itemsize(self) -> int:
@@ -50,8 +59,25 @@ class Block(NamedTuple):
         return 4 if self.scalar == "float" else 8
 
 
-# The addresses of A, B and C.
-Operands = tuple[Value, Value, Value]
+class Array(NamedTuple):
+    """A place in an array: its address, and the elements there."""
+
+    address: Value
+    element: str
+
+
+# In registers and copies of B, two numbers of bfloat16 are one integer.
+PAIR = "pair"
+_MEMORY = {**dict.fromkeys(HALVES, "i16"), PAIR: "i32"}
+
+# Where A, B and C are.
+Operands = tuple[Array, Array, Array]
+
+
+def moved(b: Builder, array: Array, index: Value) -> Array:
+    """The place of the element this much further on."""
+    type = _MEMORY.get(array.element, array.element)
+    return Array(b.element(array.address, index, type), array.element)
 
 
 class Extent(NamedTuple):
@@ -164,15 +190,15 @@ class TileWriter:
 
     # ---- addresses, vectors ----------------------------------------------------------------
 
-    def at(self, pointer: Value, index: int | Value, stride: int = 1) -> Value:
-        """The address of element index·stride."""
+    def at(self, array: Array, index: int | Value, stride: int = 1) -> Array:
+        """The place of element index·stride."""
         if isinstance(index, int):
             if index * stride == 0:
-                return pointer
+                return array
             offset = self.b.const(I64, index * stride)
         else:
             offset = index if stride == 1 else self.b.mul(index, stride)
-        return self.b.element(pointer, offset, self.block.scalar)
+        return moved(self.b, array, offset)
 
     def type(self, lanes: int) -> Type:
         """A vector of elements."""
@@ -182,19 +208,28 @@ class TileWriter:
         """A vector of zeros."""
         return self.b.const(self.type(lanes), 0.0)
 
-    def load(self, pointer: Value, piece: Piece) -> Value:
+    def load(self, array: Array, piece: Piece) -> Value:
         """Load a piece; masked-off lanes are zero."""
-        type = self.type(piece.lanes)
-        if piece.active == piece.lanes:
-            return self.b.load(pointer, type)
-        return self.b.masked_load(pointer, type, self._mask(piece))
+        value = self.read(array, piece)
+        return from_half(self.b, value, array.element) if array.element in HALVES else value
 
-    def store(self, value: Value, pointer: Value, piece: Piece) -> None:
-        """Store a piece; memory of masked-off lanes is not touched."""
+    def read(self, array: Array, piece: Piece) -> Value:
+        """The same without converting it."""
+        type = Type(_MEMORY.get(array.element, self.block.scalar), piece.lanes)
         if piece.active == piece.lanes:
-            self.b.store(value, pointer)
+            return self.b.load(array.address, type)
+        return self.b.masked_load(array.address, type, self._mask(piece))
+
+    def one(self, array: Array) -> Value:
+        """Load an element."""
+        return self.load(array, Piece(0, 1, 1))
+
+    def store(self, value: Value, array: Array, piece: Piece) -> None:
+        """Store a piece of C; memory of masked-off lanes is not touched."""
+        if piece.active == piece.lanes:
+            self.b.store(value, array.address)
         else:
-            self.b.masked_store(value, pointer, self._mask(piece))
+            self.b.masked_store(value, array.address, self._mask(piece))
 
     def _mask(self, piece: Piece) -> Value:
         inside = [lane < piece.active for lane in range(piece.lanes)]
@@ -267,7 +302,7 @@ class TileWriter:
 
         self.along(steps, chain)
 
-    def _added(self, total: Value, place: Value, piece: Piece, first: bool | Value) -> Value:
+    def _added(self, total: Value, place: Array, piece: Piece, first: bool | Value) -> Value:
         """The total added to what is stored already, unless these are the first steps."""
         if first is True:
             return total
@@ -281,7 +316,7 @@ class TileWriter:
         """Elements of A from one step along the sums to the next."""
         return self.block.lda if self.block.transpose_a else 1
 
-    def _sums(self, a: Value, b: Value, k: int, rows: int, columns: Sequence[Piece]) -> list[Value]:
+    def _sums(self, a: Array, b: Array, k: int, rows: int, columns: Sequence[Piece]) -> list[Value]:
         """The first k steps of all sums of a tile."""
         size = rows * len(columns)
         ways = min(ways_of(size), k)
@@ -302,8 +337,8 @@ class TileWriter:
 
     def _steps(
         self,
-        a: Value,
-        b: Value,
+        a: Array,
+        b: Array,
         steps: range,
         rows: int,
         columns: Sequence[Piece],
@@ -318,8 +353,17 @@ class TileWriter:
             ]
             for row in range(rows):
                 place = p * block.lda + row if block.transpose_a else row * block.lda + p
-                factor = self.b.load(self.at(a, place), self.type(1))
+                factor = self.one(self.at(a, place))
                 first = (p % ways * rows + row) * len(columns)
                 for number, vector in enumerate(vectors, first):
                     spread = self.b.splat(factor, vector.type.lanes)
-                    sums[number] = self.b.fma(spread, vector, sums[number])
+                    sums[number] = self._added_product(sums[number], spread, vector)
+
+    def _added_product(self, total: Value, x: Value, y: Value) -> Value:
+        """A sum and a product, or both products of pairs."""
+        if not self.block.pairs:
+            return self.b.fma(x, y, total)
+        bits = x.type.lanes * x.type.bits
+        name = f"llvm.x86.avx512bf16.dpbf16ps.{bits}"
+        self.b.module.declare(name, total.type, [total.type, x.type, y.type])
+        return self.b.instruction(total.type, f"call {total.type} @{name}({total}, {x}, {y})")

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-_BITS = {"float": 32, "double": 64, "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "ptr": 64}
+_FLOAT_BITS = {"half": 16, "float": 32, "double": 64}
+_BITS = {**_FLOAT_BITS, "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "ptr": 64}
 _INTRINSIC_SUFFIX = {"float": "f32", "double": "f64"}
 # Instructions that give the same result anywhere; others read or allocate memory.
 _PURE = frozenset(
@@ -85,9 +86,14 @@ NULL = Value(PTR, "null")
 
 
 class Module:
-    """Text of a module: declarations and functions, each once."""
+    """Text of a module: declarations and functions, each once.
 
-    def __init__(self) -> None:
+    Attributes:
+        has_half: Whether the CPU it is for converts between float16 and float32.
+    """
+
+    def __init__(self, *, has_half: bool = False) -> None:
+        self.has_half = has_half
         self._declarations: dict[str, str] = {}
         self._functions: list[str] = []
         self._names: set[str] = set()

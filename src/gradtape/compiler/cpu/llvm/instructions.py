@@ -10,8 +10,9 @@ import numpy as np
 
 from gradtape.compiler.cpu.llvm.builder import Builder, Type, Value, number_text
 from gradtape.compiler.cpu.llvm.far_remainders import with_far_remainders
+from gradtape.compiler.cpu.llvm.halves import from_half, to_half
 from gradtape.compiler.elementary import ELEMENTARY
-from gradtape.core.promotion import BOOL
+from gradtape.core.promotion import BOOL, is_half
 from gradtape.core.scalar import Scalar
 from gradtape.errors import UnsupportedError
 
@@ -19,10 +20,10 @@ DType = np.dtype[Any]
 
 
 def register_type(dtype: DType, lanes: int = 1) -> Type:
-    """The type of a value of a dtype in registers; truth values are single bits there."""
+    """The type of a value of a dtype in registers: truth values are bits, 16-bit floats i16."""
     if dtype == BOOL:
         return Type("i1", lanes)
-    if dtype.kind == "f":
+    if dtype.kind == "f" and dtype.itemsize > 2:
         return Type("float" if dtype.itemsize == 4 else "double", lanes)
     return Type(f"i{8 * dtype.itemsize}", lanes)
 
@@ -30,6 +31,13 @@ def register_type(dtype: DType, lanes: int = 1) -> Type:
 def memory_type(dtype: DType, lanes: int = 1) -> Type:
     """The type of a value of a dtype in memory: NumPy keeps truth values in bytes."""
     return Type("i8", lanes) if dtype == BOOL else register_type(dtype, lanes)
+
+
+def number_of(constant: Scalar) -> Any:
+    """The number that a constant is in registers: the bits of a 16-bit float."""
+    if not is_half(constant.dtype):
+        return constant.extra
+    return int(np.asarray(constant.extra).astype(constant.dtype).view(np.uint16))
 
 
 # (builder, *values of the arguments) -> value
@@ -284,6 +292,10 @@ def compare(name: str, dtype: DType, b: Builder, x: Value, y: Value) -> Value:
 
 def convert(source: DType, target: DType, b: Builder, x: Value) -> Value:
     """Convert a value as `astype` does."""
+    if is_half(source):
+        return from_half(b, x, source.name)
+    if is_half(target):
+        return to_half(b, x, target.name)
     to = register_type(target).scalar
     if target == BOOL:
         zero = b.const(x.type, 0)

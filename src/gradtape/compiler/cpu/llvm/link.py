@@ -91,6 +91,8 @@ class Cpu:
         vector_bytes: The width of its vector registers.
         vector_registers: The number of its vector registers.
         masks: Whether it can load and store only some lanes of a vector.
+        has_half: Whether it converts between float16 and float32.
+        has_pairs: Whether it adds up products of bfloat16 in pairs.
         optimizes: Whether LLVM optimizes the code, which is most of the compile time.
     """
 
@@ -102,6 +104,8 @@ class Cpu:
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
         self.vector_registers = 32 if has & {"avx512f", "neon"} else 16
         self.masks = "avx2" in has
+        self.has_pairs = {"avx512bf16", "avx512vl"} <= has
+        self.has_half = bool(has & {"f16c", "avx512f", "neon"})
         self._improved = 0
         self._passes: tuple[Any, Any] | None = None
 

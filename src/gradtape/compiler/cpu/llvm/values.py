@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gradtape.compiler.cpu.llvm.builder import I64, PTR, Builder, Module, Type, Value
-from gradtape.compiler.cpu.llvm.instructions import instruction, memory_type, register_type
+from gradtape.compiler.cpu.llvm.instructions import (
+    instruction,
+    memory_type,
+    number_of,
+    register_type,
+)
 from gradtape.compiler.cpu.parameters import Parameters
 from gradtape.compiler.cpu.runtime.entry_tables import UNSETTLED_STATUS
 from gradtape.compiler.cpu.schedule import Schedule
@@ -98,7 +103,7 @@ class Values:
         if self._vector_axis is None or value.type.lanes == self._lanes:
             return value
         if part.name == "constant":
-            return self._b.const(register_type(part.dtype, self._lanes), part.extra)
+            return self._b.const(register_type(part.dtype, self._lanes), number_of(part))
         key = ("lanes", value.text)
         wide = self._known(key)
         if wide is None:
@@ -143,7 +148,7 @@ class Values:
     def _written(self, part: Scalar, arguments: list[Value]) -> Value:
         b = self._b
         if part.name == "constant":
-            return b.const(register_type(part.dtype), part.extra)
+            return b.const(register_type(part.dtype), number_of(part))
         if part.name == "parameter":
             return self._bit(b.load(self._entry(part.extra), memory_type(part.dtype)), part)
         if part.name == "reduced":
@@ -292,6 +297,8 @@ class Values:
         type = memory_type(part.dtype, self._lanes)
         if step == 1 and not guard:
             return self._bit(b.load(address, type), part)
+        if step in (2, -1) and not guard:
+            return self._bit(self._apart(address, step, type), part)
         addresses = self._lane_addresses(place, address, step)
         if step == 1:
             # Loading no lane from an unmapped address is correct, but as slow as a fault.
@@ -300,6 +307,22 @@ class Values:
             address = b.instruction(PTR, f"select {reads}, {address}, {harmless}")
             return self._bit(self._masked(type, address, guard[0]), part)
         return self._bit(self._masked(type, addresses, *guard), part)
+
+    def _apart(self, address: Value, step: int, type: Type) -> Value:
+        """Load every second element, or elements in reverse, as rows that are shuffled.
+
+        A gather takes several times as long. Only elements between the first and the last one are
+        read.
+        """
+        b, lanes = self._b, type.lanes
+        if step == -1:
+            first = second = b.load(b.element(address, 1 - lanes, type.scalar), type)
+            chosen = [lanes - 1 - n for n in range(lanes)]
+        else:
+            first = b.load(address, type)
+            second = b.load(b.element(address, lanes - 1, type.scalar), type)
+            chosen = [2 * n if 2 * n < lanes else 2 * n + 1 for n in range(lanes)]
+        return b.lanes_of(first, second, chosen)
 
     def _scalar_load(self, part: Scalar, address: Value, guard: Sequence[Value]) -> Value:
         b = self._b

@@ -22,7 +22,7 @@ from numpy._core import multiarray as _multiarray
 
 from gradtape import config
 
-C_CONTIGUOUS, ALIGNED = 0x0001, 0x0100
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x0001, 0x0100, 0x0400
 # The mark of an array in the other byte order.
 SWAPPED = ord(">" if sys.byteorder == "little" else "<")
 
@@ -78,6 +78,7 @@ class ObjectLayout:
     array_data: int
     array_ndim: int
     array_dims: int
+    array_base: int
     array_descr: int
     array_flags: int
     descr_byteorder: int
@@ -105,6 +106,7 @@ def expected_layout() -> ObjectLayout:
         array_data=header,
         array_ndim=header + pointer,
         array_dims=header + 2 * pointer,
+        array_base=header + 4 * pointer,
         array_descr=header + 5 * pointer,
         array_flags=header + 6 * pointer,
         # Descr: type of the scalars, three letters (kind, name, byte order), number.
@@ -225,6 +227,8 @@ def _arrays(layout: ObjectLayout) -> Iterator[tuple[str, bool]]:
         yield "descr", _read_pointer(x, layout.array_descr) == id(descr)
         yield "contiguous", bool(flags & C_CONTIGUOUS) == x.flags.c_contiguous
         yield "aligned", bool(flags & ALIGNED) == x.flags.aligned
+        yield "writeable", bool(flags & WRITEABLE) == x.flags.writeable
+        yield "base", _read_pointer(x, layout.array_base) == (0 if x.base is None else id(x.base))
         dims = _read_pointer(x, layout.array_dims)
         yield "address of dims", not x.ndim or _can_be_address(dims)
         yield "dims", not x.ndim or (ctypes.c_ssize_t * x.ndim).from_address(dims)[:] == [*x.shape]
