@@ -10,14 +10,12 @@ import numpy as np
 
 import gradtape as gt
 from gradtape.errors import ArgumentError, ShapeError
+from gradtape.ops.nn.conv_columns import window_columns, window_images
 from gradtape.ops.nn.conv_products import conv_weights
+from gradtape.ops.nn.windows import Windows
 from opcases.case import At, OpCase, Raises, draw
 
-NATIVE_LATER = "native convolutions come with the compiler's own kernels"
-NOT_NATIVE = dict.fromkeys(
-    ("conv", "conv_input", "conv_weight", "conv_weights", "conv_bias", "conv_input_bias"),
-    NATIVE_LATER,
-)
+NOT_NATIVE = {"conv_weights": "the gradients of single samples are laid out by NumPy"}
 
 
 def numbers(value: Any, rank: int) -> tuple[int, ...]:
@@ -149,6 +147,9 @@ CONV = [
             Raises((ONES[0, 0], ONES), ShapeError, r"conv2d: got shape \(3, 3\), expected \(samp"),
             Raises((ONES, ONES[0]), ShapeError, r"conv2d: got weights of shape \(1, 3, 3\)"),
             Raises((ONES, np.ones((1, 2, 3, 3))), ShapeError, "got 1 input channels, weights of"),
+            Raises(
+                (np.ones((2, 8, 8, 1)), np.ones((4, 1, 3, 3))), ShapeError, "channels come before"
+            ),
             Raises((ONES, ONES), ShapeError, "and 0 groups", {"groups": 0}),
             Raises((ONES, np.ones((1, 1, 4, 4))), ShapeError, "expected room for a window"),
             Raises((ONES, ONES), ShapeError, "windows over 5", {"dilation": 2}),
@@ -348,4 +349,53 @@ PAIRS = [
     ),
 ]
 
-CASES = [*CONV, *TRANSPOSED, *PAIRS]
+
+def columns(x: Any, windows: Any) -> Any:
+    """What each window sees, one element after the other."""
+    kernel, counts = [w.kernel for w in windows], [w.number for w in windows]
+    out = np.zeros((x.shape[1], *kernel, x.shape[0], *counts), x.dtype)
+    for channel, *tap_sample_place in np.ndindex(out.shape):
+        tap, (sample, *place) = tap_sample_place[: len(kernel)], tap_sample_place[len(kernel) :]
+        at = [
+            p * w.stride + t * w.dilation - w.before
+            for w, t, p in zip(windows, tap, place, strict=True)
+        ]
+        if all(0 <= a < w.size for a, w in zip(at, windows, strict=True)):
+            out[(channel, *tap_sample_place)] = x[(sample, channel, *at)]
+    return out
+
+
+def images(x: Any, windows: Any) -> Any:
+    """The transpose of `columns`: what it gives for each element alone, times the columns."""
+    shape = (x.shape[1 + len(windows)], x.shape[0], *(w.size for w in windows))
+    each = np.eye(math.prod(shape), dtype=x.dtype).reshape(-1, *shape)
+    return np.array([(columns(one, windows) * x).sum() for one in each], x.dtype).reshape(shape)
+
+
+PADDED = (Windows(4, 3, 3, 2, 2, 1), Windows(3, 2, 2, 1, 0, 1))
+CROPPED = (Windows(5, 2, 2, 1, -1, 2),)
+
+
+def columns_of(x: Any, windows: Any) -> Any:
+    return window_columns(x, windows=windows)
+
+
+def images_of(x: Any, windows: Any) -> Any:
+    return window_images(x, windows=windows)
+
+
+COLUMNS = [
+    OpCase(function, (x,), ref, {"windows": windows}, ops, label=label)
+    for function, ref, ops, shapes in (
+        (columns_of, columns, ("window_columns",), ((2, 2, 4, 3), (2, 1, 5))),
+        (images_of, images, ("window_images",), ((2, 3, 2, 2, 3, 2), (1, 2, 2, 2))),
+    )
+    for x, windows, label in zip(
+        [draw(*shape) for shape in shapes],
+        (PADDED, CROPPED),
+        ("", "cropped"),
+        strict=True,
+    )
+]
+
+CASES = [*CONV, *TRANSPOSED, *PAIRS, *COLUMNS]

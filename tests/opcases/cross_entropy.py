@@ -94,7 +94,7 @@ FAR = np.array([[1e3, -1e3], [1e3, -1e3], [5.0, 5.0]])
 
 def case(function: Any, *args: Any, **kwargs: Any) -> OpCase:
     name = function.__name__
-    kwargs.setdefault("ops", ("sparse_cross_entropy",))
+    kwargs.setdefault("ops", ("sparse_cross_entropy", "class_slopes"))
     torch = {"cross_entropy": torch_cross_entropy, "nll_loss": torch_nll_loss}[name]
     return OpCase(function, *args, torch=torch, **kwargs)
 
@@ -104,7 +104,7 @@ NUMBERED = [
         nn.cross_entropy,
         (X, LABELS),
         cross_entropy,
-        ops=("sparse_cross_entropy", "class_hits"),
+        ops=("mean_cross_entropy", "mean_class_slopes"),
         at=[
             At(
                 (FAR, np.array([0, 1, 0])),
@@ -119,7 +119,21 @@ NUMBERED = [
             Raises((X, np.ones((3, 4), int)), DTypeError, "cross_entropy: got a target of int64"),
         ],
     ),
-    case(nn.cross_entropy, (X[0], np.array(2)), cross_entropy, label="one"),
+    case(
+        nn.cross_entropy,
+        (X[0], np.array(2)),
+        cross_entropy,
+        ops=("mean_cross_entropy",),
+        label="one",
+    ),
+    case(
+        nn.cross_entropy,
+        (draw(2, 3, 2), np.array([[0, 1], [-100, 2]])),
+        cross_entropy,
+        {"label_smoothing": 0.1},
+        ops=("mean_cross_entropy", "mean_class_slopes"),
+        label="mean",
+    ),
     case(
         nn.cross_entropy,
         (X, SOME),
@@ -139,7 +153,7 @@ NUMBERED = [
         (X, SOME),
         cross_entropy,
         {"weight": WEIGHT, "label_smoothing": 0.2},
-        ops=("dense_cross_entropy",),
+        ops=("dense_cross_entropy", "class_hits"),
         label="weight-smooth",
         # Nothing counts: the mean is NaN, and has no gradient, as in PyTorch.
         at=[

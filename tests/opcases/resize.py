@@ -12,10 +12,6 @@ import gradtape as gt
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from opcases.case import OpCase, Raises, draw
 
-NOT_NATIVE = {
-    "unfold": "windows beside each other, each element of which is several axes of indices",
-    "fold": "the same backwards",
-}
 F = gt.nn.functional
 
 
@@ -308,7 +304,7 @@ def added(x: Any, output_size: Any, *args: Any, **params: Any) -> Any:
     return (flat @ matrix.T).reshape(*x.shape[:-2], *shape).astype(x.dtype)
 
 
-BOTH = ("unfold", "fold")
+BOTH = ("window_columns", "window_images")
 COLUMNS = [
     OpCase(
         F.unfold,

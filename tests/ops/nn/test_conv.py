@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape import config
 from gradtape.core.aval import aval_of
 from gradtape.core.kernels import INSTALLED
 from gradtape.kernels.whole import WholeArrays
@@ -228,6 +229,7 @@ def test_large_arrays_of_small_groups(shape: Any, weight: Any, options: Any, lay
         np.testing.assert_allclose(leaf.grad.value, expected, atol=1e-10)
 
 
+@pytest.mark.skipif(not config.uses("kernels"), reason="there are no kernels to look at")
 def test_small_groups_of_large_arrays_are_native(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = WholeArrays()
     strategies = [whole if each.name == "whole" else each for each in INSTALLED.kernels.strategies]

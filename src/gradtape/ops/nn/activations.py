@@ -10,6 +10,7 @@ from typing import Any
 
 from gradtape.core import scalar
 from gradtape.core.define import elementwise, elementwise_op
+from gradtape.core.op import op_of
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.activation import sigmoid, softplus as softplus_of
 from gradtape.ops.arguments import as_array, real_only
@@ -70,6 +71,7 @@ _hardtanh = elementwise_op(
     lower=scalar,
     bounded=True,
 )
+hardtanh_op = op_of(_hardtanh)
 
 
 def hardtanh(x: ArrayLike, /, min_val: float = -1.0, max_val: float = 1.0) -> Array:

@@ -18,7 +18,7 @@ from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedEr
 from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_between, check_broadcasts, common_shape
-from gradtape.ops.generator import Generator
+from gradtape.ops.generator import Generator, source_of
 from gradtape.ops.matmul import matmul
 from gradtape.ops.nn.attention_blocks import BLOCK, attention_forward, pull_forward
 from gradtape.ops.nn.dropout import draw_kept
@@ -245,7 +245,8 @@ def scaled_dot_product_attention(
     wide = np.float32 if own == np.float16 else own
     others = [] if attn_mask is None else [_mask(attn_mask, shape, is_causal, wide)]
     if dropout_p > 0:
-        others.append(draw_kept(shape, float(dropout_p), generator))
+        source = source_of(generator, _NAME)
+        others.append(draw_kept(shape, float(dropout_p), source, q, k, v))
     params = {
         "scale": 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale),
         "causal": bool(is_causal),

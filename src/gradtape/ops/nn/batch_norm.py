@@ -31,7 +31,7 @@ from gradtape.ops.nn.parameters import parameters
 from gradtape.ops.nn.standardize import scale_rows, standardized
 from gradtape.ops.reduce import Axes, count_over, mean, mean_over
 from gradtape.ops.shape import moveaxis, reshape
-from gradtape.typing import Array, ArrayLike
+from gradtape.typing import ArrayLike
 
 # ---- running statistics -------------------------------------------------------------------------
 
@@ -55,13 +55,19 @@ _MOMENTS = Op(
 )
 
 
+def _observed(x: Any) -> Any:
+    """The array without history, for statistics; half precision and bfloat16 as float32."""
+    fixed = stop_gradient(x)
+    return fixed if fixed.dtype.itemsize > 2 else astype(fixed, np.float32)
+
+
 def _moments(x: Any, axes: Axes) -> tuple[Any, Any]:
     """Mean and variance of each channel over a batch; not recorded."""
     array = x.value if type(x) is Tensor else x
     # Modes, such as the trace of a compiled function, have to see these reads.
     plain = type(array) is np.ndarray and array.dtype.char in "fd" and STATE.get().plain
     if not plain:
-        fixed = stop_gradient(x)
+        fixed = _observed(x)
         return mean(fixed, axes), var(fixed, axes, correction=1)
     if lies_with_channels_last(array):
         array, axes = np.moveaxis(array, 1, -1).reshape(-1, array.shape[1]), (0,)
@@ -83,6 +89,12 @@ def _moved(running: Any, now: Any, momentum: float) -> Any:
     """A running statistic moved towards that of the batch; not recorded."""
     if running is None:
         return None
+    if STATE.get().plain and isinstance(momentum, float):
+        raw = [x.value if type(x) is Tensor else x for x in (running, now)]
+        if type(raw[0]) is np.ndarray and type(raw[1]) is np.ndarray:
+            moved = raw[0] * (1 - momentum) + raw[1] * momentum
+            moved = moved.astype(running.dtype, copy=False)
+            return moved if running is raw[0] and now is raw[1] else Tensor(moved)
     old = stop_gradient(running) if isinstance(running, Tensor) else running
     return astype(old * (1 - momentum) + stop_gradient(now) * momentum, running.dtype)
 
@@ -185,7 +197,7 @@ def batch_norm(
         out = _by_running("batch_norm", x, running, weight, bias, eps, "training")
         return (out, *running) if return_statistics else out
     axes = (0, *range(2, len(x.shape)))
-    if count_over(x.shape, axes) == 1:
+    if count_over(x.shape, axes) < 2:
         raise ShapeError(
             f"batch_norm: got shape {x.shape}; in training more than one element for each channel "
             "is needed"
@@ -218,7 +230,9 @@ def instance_norm(
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Array:
+    *,
+    return_statistics: bool = False,
+) -> Any:
     """Each channel of each sample brought to mean 0 and variance 1 over its places.
 
     Args:
@@ -231,6 +245,8 @@ def instance_norm(
         use_input_stats: Whether to take mean and variance of the samples, not the running ones.
         momentum: How much of the statistics of the samples goes into the running ones.
         eps: Added to the variance, so that it can be divided by.
+        return_statistics: Whether to return `(result, mean, variance)` with the new running
+            statistics, and to write to nothing.
 
     Raises:
         ShapeError: There are no channels or places, or not a number for each channel; or there is
@@ -245,13 +261,18 @@ def instance_norm(
     given = (weight, bias, running_mean, running_var)
     x, (weight, bias), running = _prepared("instance_norm", x, 3, *given)
     if not use_input_stats:
-        return _by_running("instance_norm", x, running, weight, bias, eps, "use_input_stats")
+        out = _by_running("instance_norm", x, running, weight, bias, eps, "use_input_stats")
+        return (out, *running) if return_statistics else out
     places = tuple(range(2, len(x.shape)))
     if count_over(x.shape, places) == 1:
         raise ShapeError(f"instance_norm: got shape {x.shape}, expected more than one place")
-    if any(statistic is not None for statistic in running):
-        fixed = stop_gradient(x)
-        now = mean(fixed, (0, *places)), mean(var(fixed, places, correction=1), 0)
-        pairs = zip(running, now, strict=True)
-        _write("instance_norm", running, [_moved(*pair, momentum) for pair in pairs])
-    return over_groups(x, x.shape[1], weight, bias, eps)
+    out = over_groups(x, x.shape[1], weight, bias, eps)
+    if all(statistic is None for statistic in running) and not return_statistics:
+        return out
+    fixed = _observed(x)
+    now = mean(fixed, (0, *places)), mean(var(fixed, places, correction=1), 0)
+    moved = [_moved(*pair, momentum) for pair in zip(running, now, strict=True)]
+    if return_statistics:
+        return (out, *moved)
+    _write("instance_norm", running, moved)
+    return out

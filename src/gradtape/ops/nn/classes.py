@@ -5,26 +5,33 @@ Cross entropy from logits is one op: with p = softmax(x) its slope is p − targ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape.core import promotion, scalar
 from gradtape.core.aval import Aval
-from gradtape.core.batching import batch_in_place
-from gradtape.core.define import general, multilinear
+from gradtape.core.batching import batch_in_place, in_front
+from gradtape.core.define import composite, general, multilinear
 from gradtape.core.lowering import Composite, Elements, Reader
-from gradtape.core.op import Zero
+from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.errors import IndexingError, UnsupportedError
 from gradtape.ops import array_functions
+from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import astype
 from gradtape.ops.nn.known import known_values
 from gradtape.ops.reduce import mean_over, reduction, sum_forward, sum_over
 from gradtape.ops.select import mask, where
 from gradtape.ops.shape import reshape
-from gradtape.ops.softmax import log_softmax, logsumexp, logsumexp_forward, softmax
+from gradtape.ops.softmax import (
+    log_softmax,
+    logsumexp,
+    logsumexp_forward,
+    softmax,
+    softmax_forward,
+)
 
 # An `ignore_index` that no class has, so that none is ignored.
 NOTHING = int(np.iinfo(np.int64).min)
@@ -74,26 +81,37 @@ class_hits = general(
 
 
 def _named(xp: Any, target: Any, classes: int, ignore_index: int) -> tuple[Any, Any]:
-    """Which targets are ignored, and classes with 0 in place of these."""
-    ignored = target == ignore_index
+    """Which targets are ignored (None for none), and classes with 0 in place of these."""
+    ignored = _ignored(target, ignore_index)
+    if ignored is None:
+        return None, target
     named = xp.where(ignored, 0, target)
     if named.min(initial=0) < 0:
         raise IndexingError(_out_of_range(named.min(), classes))
     return ignored, named
 
 
+def _of_classes(xp: Any, x: Any, named: Any) -> tuple[Any, Any]:
+    """`x` as rows of classes, and the index of the named ones in them."""
+    rows = x.reshape((-1, x.shape[-1]))
+    return rows, (xp.arange(len(rows)), named.reshape(-1))
+
+
 def _pick_forward(xp: Any, x: Any, target: Any, ignore_index: int) -> Any:
     ignored, named = _named(xp, target, x.shape[-1], ignore_index)
-    out = xp.take_along_axis(x, named, -1) if named.size else xp.zeros(target.shape, x.dtype)
-    out[ignored] = 0
-    return out
+    if not named.size:
+        return xp.zeros(target.shape, x.dtype)
+    rows, places = _of_classes(xp, x, named)
+    out = rows[places].reshape(target.shape)
+    return out if ignored is None else xp.where(ignored, 0, out)
 
 
 def _put_forward(xp: Any, values: Any, target: Any, classes: int, ignore_index: int) -> Any:
     ignored, named = _named(xp, target, classes, ignore_index)
     out = xp.zeros((*target.shape[:-1], classes), values.dtype)
     if named.size:
-        xp.put_along_axis(out, named, xp.where(ignored, 0, values), -1)
+        rows, places = _of_classes(xp, out, named)
+        rows[places] = (values if ignored is None else xp.where(ignored, 0, values)).reshape(-1)
     return out
 
 
@@ -148,10 +166,13 @@ def _sparse_forward(
 ) -> Any:
     ignored, named = _named(xp, target, x.shape[axis], ignore_index)
     total = logsumexp_forward(xp, x, (axis,), True)
-    out = total - (xp.take_along_axis(x, named, axis) if named.size else total)
+    out = total
+    if named.size:
+        rows, places = _of_classes(xp, x, named)
+        out = total - rows[places].reshape(total.shape)
     if smoothing:
         out = (1 - smoothing) * out + smoothing * (total - x.mean(axis, keepdims=True))
-    return xp.where(ignored, 0, out)[..., 0]
+    return (out if ignored is None else xp.where(ignored, 0, out))[..., 0]
 
 
 def _sparse_composition(x: Any, target: Any, axis: int, ignore_index: int, smoothing: float) -> Any:
@@ -164,14 +185,38 @@ def _sparse_composition(x: Any, target: Any, axis: int, ignore_index: int, smoot
     return where(target == ignore_index, 0, out)
 
 
-def _sparse_slope(
-    _out: Any, x: Any, target: Any, axis: int, ignore_index: int, smoothing: float
+def _slopes_forward(
+    xp: Any, x: Any, target: Any, axis: int, ignore_index: int, smoothing: float
 ) -> Any:
+    ignored, named = _named(xp, target, x.shape[axis], ignore_index)
+    out = softmax_forward(xp, x, (axis,), False)
+    if named.size:
+        rows, places = _of_classes(xp, out, named)
+        rows[places] -= 1 - smoothing
+        out = rows.reshape(out.shape)  # they are a copy if the classes are not last in memory
+    if smoothing:
+        out -= smoothing / x.shape[axis]
+    if ignored is not None:
+        out[ignored[..., 0]] = 0
+    return out
+
+
+def _slopes_composition(x: Any, target: Any, axis: int, ignore_index: int, smoothing: float) -> Any:
     classes, named = x.shape[axis], reshape(target, target.shape[:-1])
     hits = astype(class_hits(named, classes=classes, ignore_index=ignore_index), x.dtype)
     slope = softmax(x, axis) - (1 - smoothing) * hits if smoothing else softmax(x, axis) - hits
     slope = slope - smoothing / classes if smoothing else slope
     return mask(slope, target != ignore_index)
+
+
+# p − (1 − ε)·hit − ε/n, with p = softmax(x); 0 where the target is ignored
+_slopes = composite(
+    "class_slopes",
+    _slopes_composition,
+    forward=_slopes_forward,
+    infer=lambda x, target, **_params: Aval(x.shape, x.dtype),
+    kind="axiswise",
+)
 
 
 # The target has the axis of classes as well, with size 1.
@@ -180,11 +225,107 @@ def _sparse_slope(
 sparse_cross_entropy = reduction(
     "sparse_cross_entropy",
     _sparse_forward,
-    _sparse_slope,
+    lambda _out, x, target, **params: _slopes(x, target, **params),
     _NUMBERED,
     infer=lambda x, target, **_params: Aval(x.shape[:-1], x.dtype),
     lower=Composite(_sparse_composition),
     chosen=True,
+)
+
+
+# ---- their mean ---------------------------------------------------------------------------------
+
+
+def _count(target: Any, ignore_index: int, lead: int, dtype: Any) -> Any:
+    """How many targets count, after `lead` axes that stay, with the axes of the target."""
+    counts = astype(target != ignore_index, dtype)
+    return sum_over(counts, axis=tuple(range(lead, len(target.shape))), keepdims=True)
+
+
+def _mean_forward(xp: Any, x: Any, target: Any, ignore_index: int, smoothing: float) -> Any:
+    losses = _sparse_forward(xp, x, target, x.ndim - 1, ignore_index, smoothing)
+    total = sum_forward(xp, losses, tuple(range(losses.ndim)), False)
+    ignored = _ignored(target, ignore_index)
+    return total / x.dtype.type(target.size if ignored is None else (~ignored).sum())
+
+
+def _ignored(target: Any, ignore_index: int) -> Any:
+    """Which targets are ignored; None for none."""
+    # Known without looking at each if all are from 0 on.
+    if ignore_index < 0 and target.min(initial=0) >= 0:
+        return None
+    return target == ignore_index
+
+
+def _mean_composition(
+    x: Any, target: Any, ignore_index: int, smoothing: float, lead: int = 0
+) -> Any:
+    axis = len(x.shape) - 1
+    losses = sparse_cross_entropy(
+        x, target, axis=axis, ignore_index=ignore_index, smoothing=smoothing
+    )
+    total = sum_over(losses, axis=tuple(range(lead, axis)), keepdims=False)
+    return total / reshape(_count(target, ignore_index, lead, x.dtype), total.shape)
+
+
+def _mean_slopes_forward(xp: Any, x: Any, target: Any, ignore_index: int, smoothing: float) -> Any:
+    slopes = _slopes_forward(xp, x, target, x.ndim - 1, ignore_index, smoothing)
+    ignored = _ignored(target, ignore_index)
+    slopes /= x.dtype.type(target.size if ignored is None else (~ignored).sum())
+    return slopes if ignored is None else xp.where(ignored, 0, slopes)
+
+
+def _mean_slopes_composition(
+    x: Any, target: Any, ignore_index: int, smoothing: float, lead: int = 0
+) -> Any:
+    slopes = _slopes(
+        x, target, axis=len(x.shape) - 1, ignore_index=ignore_index, smoothing=smoothing
+    )
+    counts = _count(target, ignore_index, lead, x.dtype)
+    return mask(slopes / counts, target != ignore_index)
+
+
+def _batched(composition: Callable[..., Any]) -> Callable[..., Any]:
+    """The batching rule of an op by its composition, which keeps leading axes apart."""
+
+    def batch(_op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+        return composition(*in_front(args, axes), **params, lead=1), 0
+
+    return batch
+
+
+_mean_slopes = composite(
+    "mean_class_slopes",
+    _mean_slopes_composition,
+    forward=_mean_slopes_forward,
+    infer=lambda x, target, **_params: Aval(x.shape, x.dtype),
+    batch=_batched(_mean_slopes_composition),
+)
+
+
+def _mean_pushed(tangents: Any, _out: Any, x: Any, target: Any, **params: Any) -> Any:
+    moved = _mean_pulled(tangents[0], _out, x, target, **params)
+    return sum_over(moved, axis=tuple(range(len(moved.shape))), keepdims=False)
+
+
+def _mean_pulled(ct: Any, _out: Any, x: Any, target: Any, **params: Any) -> Any:
+    slopes = _mean_slopes(x, target, **params)
+    if isinstance(ct, np.ndarray | np.generic) and not ct.shape and np.isfinite(ct):
+        return ct * slopes
+    # Samples that are ignored take no part, also where the cotangent is infinite.
+    return mask(ct * slopes, slopes != 0)
+
+
+# The mean of the losses that count, of all axes; NaN if there are none
+mean_cross_entropy = composite(
+    "mean_cross_entropy",
+    _mean_composition,
+    _mean_pulled,
+    _NUMBERED,
+    forward=_mean_forward,
+    jvp=_mean_pushed,
+    infer=lambda x, target, **_params: Aval((), x.dtype),
+    batch=_batched(_mean_composition),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,8 @@ from gradtape.core.aval import Aval
 from gradtape.core.batching import move_batch_axis
 from gradtape.core.call import call
 from gradtape.core.define import added as added_terms, broadcast_tangent, general
-from gradtape.core.lowering import Reader, Terms
-from gradtape.core.op import Facts, Op
+from gradtape.core.lowering import Composite, Reader, Terms
+from gradtape.core.op import Facts, Op, op_of
 from gradtape.core.scalar import Scalar
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import Batch, as_array
@@ -41,6 +42,20 @@ def _beside_places(bias: Any, rank: int) -> Any:
     return reshape(bias, (*bias.shape, *(1,) * rank))
 
 
+def _batch_biased(plain: Op, _op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
+    *arrays, bias = args
+    batched = any(axis is not None for axis in axes[:2])
+    if batched:
+        assert plain.batch is not None
+        out, _ = plain.batch(plain, axes[:2], arrays, params)
+    else:
+        out = call(plain, arrays, params)
+    if axes[2] is not None:
+        bias = move_batch_axis(bias, axes[2])
+        bias = reshape(bias, (bias.shape[0], 1, bias.shape[1]))
+    return out + _beside_places(bias, len(out.shape) - 2 - batched), 0
+
+
 def biased(name: str, product: Callable[..., Any]) -> Callable[..., Any]:
     """Define the op `product(x, w) + bias`, recorded as one."""
     plain: Op = product.op  # type: ignore[attr-defined]
@@ -66,19 +81,6 @@ def biased(name: str, product: Callable[..., Any]) -> Callable[..., Any]:
 
     jvp.reads = frozenset()  # type: ignore[attr-defined]
 
-    def batch(_op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
-        *arrays, bias = args
-        batched = any(axis is not None for axis in axes[:2])
-        if batched:
-            assert plain.batch is not None
-            out, _ = plain.batch(plain, axes[:2], arrays, params)
-        else:
-            out = call(plain, arrays, params)
-        if axes[2] is not None:
-            bias = move_batch_axis(bias, axes[2])
-            bias = reshape(bias, (bias.shape[0], 1, bias.shape[1]))
-        return out + _beside_places(bias, len(out.shape) - 2 - batched), 0
-
     terms = plain.facts.reads
     assert isinstance(terms, Terms)
 
@@ -97,19 +99,29 @@ def biased(name: str, product: Callable[..., Any]) -> Callable[..., Any]:
             ),
         ),
         jvp=jvp,
-        batch=batch,
+        batch=functools.partial(_batch_biased, plain),
         kind="contraction",
-        facts=Facts(reads=Terms(lambda x, w, _bias, **params: terms.sizes(x, w, **params), term)),
+        facts=Facts(
+            reads=Terms(lambda x, w, _bias, **params: terms.sizes(x, w, **params), term),
+            samples=plain.facts.samples,
+        ),
+        lower=Composite(
+            lambda x, w, bias, **params: (
+                product(x, w, **params) + _beside_places(bias, len(x.shape) - 2)
+            )
+        ),
+        heavy=plain.heavy,
     )
 
 
 _conv_bias = biased("conv_bias", conv)
+conv_bias_op = op_of(_conv_bias)
 
 
 # ---- public functions ---------------------------------------------------------------------------
 
 
-def _pads(name: str, padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Pads:
+def pads_of(name: str, padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Pads:
     """The numbers of zeros to add before and after each axis."""
     if isinstance(padding, str):
         check_choice(name, ("same", "valid"), padding=padding)
@@ -135,9 +147,11 @@ def check_weights(
         raise ShapeError(f"{name}: got weights of shape {w.shape}, {expected}, none of these 0")
     inputs = w.shape[0] if transposed else w.shape[1] * groups
     if groups < 1 or x.shape[1] != inputs or w.shape[0] % groups:
+        last = "; channels come before sizes: np.moveaxis(x, -1, 1)"
         raise ShapeError(
             f"{name}: got {x.shape[1]} input channels, weights of shape {w.shape} and {groups} "
             f"groups, {expected}, and groups that divide the channels"
+            f"{last if x.shape[-1] == inputs != x.shape[1] else ''}"
         )
 
 
@@ -196,7 +210,7 @@ def _conv(
     stride = per_axis(name, "stride", stride, rank)
     dilation = per_axis(name, "dilation", dilation, rank)
     kernel = weight.shape[2:] if len(weight.shape) == rank + 2 else (1,) * rank
-    pads = _pads(name, padding, kernel, stride, dilation)
+    pads = pads_of(name, padding, kernel, stride, dilation)
     check_weights(name, x, weight, rank, groups)
     check_windows(name, x.shape[2:], kernel, pads, dilation)
     geometry = {"stride": stride, "padding": pads, "dilation": dilation, "groups": groups}

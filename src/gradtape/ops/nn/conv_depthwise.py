@@ -36,7 +36,7 @@ from gradtape.ops.nn.window_elements import (
 )
 from gradtape.ops.nn.windows import Sizes, Windows, taps
 from gradtape.ops.reduce import sum_over
-from gradtape.ops.shape import moveaxis, reshape
+from gradtape.ops.shape import moveaxis, reshape, swapaxes
 
 # The largest array with zeros between its elements, relative to the array without them.
 _MOST_ZEROS = 4
@@ -222,14 +222,14 @@ _WEIGHT = Op(
 
 def depthwise(x: Any, w: Any, windows: AllWindows) -> Any:
     """Windows of (samples, channels, …) times the weights (channels, 1, …) of their channel."""
-    return evaluate(_CONV, (x, w.swapaxes(0, 1)), {"windows": windows})
+    return call(_CONV, (x, swapaxes(w, 0, 1)), {"windows": windows})
 
 
 def depthwise_input(y: Any, w: Any, windows: AllWindows) -> Any:
     """The transpose of `depthwise` in its first array."""
-    return evaluate(_INPUT, (y, w.swapaxes(0, 1)), {"windows": windows})
+    return call(_INPUT, (y, swapaxes(w, 0, 1)), {"windows": windows})
 
 
 def depthwise_weight(x: Any, y: Any, windows: AllWindows) -> Any:
     """The transpose of `depthwise` in the weights."""
-    return evaluate(_WEIGHT, (x, y), {"windows": windows}).swapaxes(0, 1)
+    return swapaxes(call(_WEIGHT, (x, y), {"windows": windows}), 0, 1)

@@ -167,10 +167,10 @@ def _columns(xp: Any, windows: Any, rank: int) -> Iterator[tuple[Any, slice]]:
 def conv_forward(xp: Any, x: Any, w: Any, **geometry: Any) -> Any:
     """Every window of `x` times the weights."""
     shape = Geometry(**geometry)
-    if _is_depthwise(shape.groups, x.shape[1], w.shape[0]):
+    if is_depthwise(shape.groups, x.shape[1], w.shape[0]):
         sizes, kernel = x.shape[2:], w.shape[2:]
         (x, w), dtype = _working(x, w)
-        windows = _along_axes(sizes, shape.counts(sizes, kernel), kernel, shape)
+        windows = along_axes(sizes, shape.counts(sizes, kernel), kernel, shape)
         return depthwise(x, w, windows).astype(dtype, copy=False)
     return _by_few_groups(xp, functools.partial(_conv, xp, x), w, shape)
 
@@ -178,7 +178,7 @@ def conv_forward(xp: Any, x: Any, w: Any, **geometry: Any) -> Any:
 def conv_by_kernels(x: Any, w: Any, **geometry: Any) -> Any:
     """`conv_forward` by ops that have kernels, or `NotImplemented`."""
     shape = Geometry(**geometry)
-    if x.dtype != w.dtype or _is_depthwise(shape.groups, x.shape[1], w.shape[0]):
+    if x.dtype != w.dtype or is_depthwise(shape.groups, x.shape[1], w.shape[0]):
         return NotImplemented
     if not is_direct(x, w.shape[1], w.shape[2:], shape.stride, shape.groups):
         return NotImplemented
@@ -203,22 +203,22 @@ def _conv(xp: Any, x: Any, w: Any, shape: Geometry) -> Any:
 def conv_input_forward(xp: Any, y: Any, w: Any, sizes: Sizes, **geometry: Any) -> Any:
     """The transpose of `conv_forward` in `x`, which has the spatial `sizes`."""
     shape = Geometry(**geometry)
-    if _is_depthwise(shape.groups, w.shape[1] * shape.groups, y.shape[1]):
+    if is_depthwise(shape.groups, w.shape[1] * shape.groups, y.shape[1]):
         (y, w), dtype = _working(y, w)
-        windows = _along_axes(sizes, y.shape[2:], w.shape[2:], shape)
+        windows = along_axes(sizes, y.shape[2:], w.shape[2:], shape)
         return depthwise_input(y, w, windows).astype(dtype, copy=False)
     if all(s == 1 for s in shape.stride):
-        return _by_flipped_weights(functools.partial(conv_forward, xp), y, w, sizes, shape)
+        return by_flipped_weights(functools.partial(conv_forward, xp), y, w, sizes, shape)
     return _by_few_groups(xp, functools.partial(_conv_input, xp, y, sizes), w, shape)
 
 
 def conv_input_by_kernels(conv: Convolve, y: Any, w: Any, sizes: Sizes, **geometry: Any) -> Any:
     """`conv_input_forward` by convolutions that have kernels, or `NotImplemented`."""
     shape = Geometry(**geometry)
-    if _is_depthwise(shape.groups, w.shape[1] * shape.groups, y.shape[1]):
+    if is_depthwise(shape.groups, w.shape[1] * shape.groups, y.shape[1]):
         return NotImplemented
     if all(s == 1 for s in shape.stride):
-        return _by_flipped_weights(conv, y, w, sizes, shape)
+        return by_flipped_weights(conv, y, w, sizes, shape)
     steps = zip(shape.stride, shape.dilation, w.shape[2:], strict=True)
     if all(s == 1 or (d == 1 and s < k) for s, d, k in steps):
         return _by_phases(conv, y, w, sizes, shape)
@@ -237,7 +237,7 @@ def _conv_input(xp: Any, y: Any, sizes: Sizes, w: Any, shape: Geometry) -> Any:
     return _channels_first(_unpadded(xp, out, shape.padding)).astype(dtype, copy=False)
 
 
-def _by_flipped_weights(conv: Convolve, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
+def by_flipped_weights(conv: Convolve, y: Any, w: Any, sizes: Sizes, shape: Geometry) -> Any:
     """With a stride of 1 it is a convolution with the reversed weights, which is faster."""
     kernel, groups = w.shape[2:], shape.groups
     reach = [d * (k - 1) for d, k in zip(shape.dilation, kernel, strict=True)]
@@ -266,7 +266,7 @@ def _by_phases(conv: Convolve, y: Any, w: Any, sizes: Sizes, shape: Geometry) ->
         # The padding makes the windows begin at the first place.
         padding = tuple((f, 0) for f in first)
         own = shape._replace(stride=(1,) * len(sizes), padding=padding)
-        found = _by_flipped_weights(conv, y, part, counts, own)
+        found = by_flipped_weights(conv, y, part, counts, own)
         out[(slice(None), *places)] = np.moveaxis(found, 1, -1)
     return _channels_first(out)
 
@@ -298,8 +298,8 @@ def conv_weight_forward(xp: Any, x: Any, y: Any, kernel: Sizes, **geometry: Any)
     (x, y), dtype = _working(x, y)
     groups, rank = shape.groups, len(kernel)
     c, o = x.shape[1] // groups, y.shape[1] // groups
-    if _is_depthwise(groups, x.shape[1], y.shape[1]):
-        windows = _along_axes(x.shape[2:], y.shape[2:], kernel, shape)
+    if is_depthwise(groups, x.shape[1], y.shape[1]):
+        windows = along_axes(x.shape[2:], y.shape[2:], kernel, shape)
         return depthwise_weight(x, y, windows).astype(dtype, copy=False)
     together = _together(groups, c, kernel)
     if together > 1:
@@ -324,7 +324,7 @@ def conv_weight_by_kernels(x: Any, y: Any, kernel: Sizes, **geometry: Any) -> An
     shape = Geometry(**geometry)
     (x, y), dtype = _working(x, y)
     channels = x.shape[1] // shape.groups
-    if _is_depthwise(shape.groups, x.shape[1], y.shape[1]) or not y.size:
+    if is_depthwise(shape.groups, x.shape[1], y.shape[1]) or not y.size:
         return NotImplemented
     if not is_summed(x, channels, kernel, shape.stride, shape.groups):
         return NotImplemented
@@ -452,11 +452,12 @@ def _own_blocks(xp: Any, wide: Any, groups: int, together: int) -> Any:
 # ---- one channel in, one channel out ------------------------------------------------------------
 
 
-def _is_depthwise(groups: int, channels: int, outputs: int) -> bool:
+def is_depthwise(groups: int, channels: int, outputs: int) -> bool:
+    """Whether each channel is convolved by itself, with weights of its own."""
     return groups > 1 and channels == outputs == groups
 
 
-def _along_axes(sizes: Sizes, counts: Sizes, kernel: Sizes, shape: Geometry) -> tuple[Windows, ...]:
+def along_axes(sizes: Sizes, counts: Sizes, kernel: Sizes, shape: Geometry) -> tuple[Windows, ...]:
     """The windows along each axis."""
     axes = zip(sizes, counts, kernel, shape.stride, shape.padding, shape.dilation, strict=True)
     return tuple(Windows(n, count, k, s, before, d) for n, count, k, s, (before, _), d in axes)

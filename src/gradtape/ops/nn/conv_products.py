@@ -25,6 +25,13 @@ from gradtape.core.scalar import Scalar, where
 from gradtape.ops.arguments import Batch
 from gradtape.ops.cast import conj_if_complex
 from gradtape.ops.lowered import within
+from gradtape.ops.nn.conv_columns import (
+    CONV,
+    CONV_INPUT,
+    CONV_WEIGHT,
+    is_heavy_conv,
+    is_heavy_weight,
+)
 from gradtape.ops.nn.conv_kernels import (
     conv_by_kernels,
     conv_forward,
@@ -268,6 +275,9 @@ conv: Callable[..., Any] = multilinear(
     batch=_batch_conv,
     kind="contraction",
     reads=_CONV,
+    samples=1,
+    lower=CONV,
+    heavy=is_heavy_conv,
     composed=conv_by_kernels,
 )
 
@@ -280,6 +290,9 @@ conv_input: Callable[..., Any] = multilinear(
     batch=_batch_conv,
     kind="contraction",
     reads=_INPUT,
+    samples=1,
+    lower=CONV_INPUT,
+    heavy=is_heavy_conv,
     composed=functools.partial(conv_input_by_kernels, conv),
 )
 
@@ -292,6 +305,10 @@ conv_weight: Callable[..., Any] = multilinear(
     batch=_batch_weight,
     kind="contraction",
     reads=_WEIGHT,
+    samples=2,
+    sums_samples=True,
+    lower=CONV_WEIGHT,
+    heavy=is_heavy_weight,
     composed=conv_weight_by_kernels,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradtape.core.op import op_of
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.family import by_rank
@@ -13,6 +14,7 @@ from gradtape.ops.shared_options import options
 from gradtape.typing import Array, ArrayLike
 
 _conv_input_bias = biased("conv_input_bias", conv_input)
+conv_input_bias_op = op_of(_conv_input_bias)
 
 
 @options(CONVOLUTION)

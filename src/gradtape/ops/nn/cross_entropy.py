@@ -14,6 +14,7 @@ from gradtape.ops.nn.classes import (
     check_classes,
     class_hits,
     dense_cross_entropy,
+    mean_cross_entropy,
     pick_class,
     sparse_cross_entropy,
 )
@@ -119,6 +120,9 @@ def cross_entropy(
     target = _labels(name, target, logits.shape[:-1])
     classes, axis = logits.shape[-1], len(logits.shape) - 1
     check_classes(name, target, classes, ignore_index)
+    wide, smoothing = reshape(target, (*target.shape, 1)), float(label_smoothing)
+    if reduction == "mean" and weight is None:
+        return mean_cross_entropy(logits, wide, ignore_index=ignore_index, smoothing=smoothing)
     counts = _counts(target, weight, ignore_index)
     if weight is not None and label_smoothing:
         spread = label_smoothing / classes * weight
@@ -129,11 +133,7 @@ def cross_entropy(
         losses = mask(dense_cross_entropy(logits, shares, axis=axis), target != ignore_index)
         return _averaged(losses, counts, reduction)
     losses = sparse_cross_entropy(
-        logits,
-        reshape(target, (*target.shape, 1)),
-        axis=axis,
-        ignore_index=ignore_index,
-        smoothing=float(label_smoothing),
+        logits, wide, axis=axis, ignore_index=ignore_index, smoothing=smoothing
     )
     return _averaged(losses if weight is None else losses * counts, counts, reduction)
 

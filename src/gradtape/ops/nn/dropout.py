@@ -21,7 +21,7 @@ from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_axes, check_between
 from gradtape.ops.family import by_rank, member
-from gradtape.ops.generator import Generator, Key, Words, source_of
+from gradtape.ops.generator import Generator, Key, Source, Words, source_of
 from gradtape.ops.nn.activations import sloped
 from gradtape.ops.random import no_operands, random_uniform
 from gradtape.ops.reduce import floats
@@ -51,12 +51,11 @@ random_kept = general(
 )
 
 
-def draw_kept(shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
-    """Truth values that are false with probability `p`."""
+def draw_kept(shape: tuple[int, ...], p: float, source: Source, *near: Any) -> Any:
+    """Truth values that are false with probability `p`; for `near`, see `Source.take`."""
     if p == 1:
         return np.zeros(shape, np.bool_)
-    source = source_of(generator)
-    return random_kept(p=p, shape=shape, **source.take(-(-math.prod(shape) // 2)))
+    return random_kept(p=p, shape=shape, **source.take(-(-math.prod(shape) // 2), near))
 
 
 def _dropout_forward(xp: Any, x: Any, kept: Any, scale: float, shift: float, other: float) -> Any:
@@ -87,9 +86,9 @@ def _prepared(name: str, x: ArrayLike, p: float) -> tuple[Any, float]:
     return floats(as_array(x)), float(p)
 
 
-def _dropped(x: Any, shape: tuple[int, ...], p: float, generator: Generator | None) -> Any:
+def _dropped(x: Any, shape: tuple[int, ...], p: float, source: Source) -> Any:
     """Elements set to 0 with probability p, others divided by 1 − p."""
-    kept = draw_kept(shape, p, generator)
+    kept = draw_kept(shape, p, source, x)
     # With p = 1 none is kept; a scale of 0 would turn infinite elements into NaN.
     return keep_or_set(x, kept, scale=1 / (1 - p) if p < 1 else 1.0, shift=0.0, other=0.0)
 
@@ -119,7 +118,8 @@ def dropout(
     array([0.        , 1.33333333])
     """
     x, p = _prepared("dropout", x, p)
-    return _dropped(x, x.shape, p, generator) if training and p > 0 else x
+    source = source_of(generator, "dropout")
+    return _dropped(x, x.shape, p, source) if training and p > 0 else x
 
 
 # By the number of spatial axes: from how many axes on the first one is the samples, as in PyTorch.
@@ -163,7 +163,8 @@ def _dropout_channels(
     check_axes(name, x, least=rank + 1, most=rank + 2)
     lead = 2 if len(x.shape) >= _WITH_SAMPLES[rank] else 1
     shape = (*x.shape[:lead], *(1,) * (len(x.shape) - lead))
-    return _dropped(x, shape, p, generator) if training and p > 0 else x
+    source = source_of(generator, name)
+    return _dropped(x, shape, p, source) if training and p > 0 else x
 
 
 dropout1d, dropout2d, dropout3d = by_rank("dropout", _dropout_channels)
@@ -208,7 +209,8 @@ def _alpha_dropout(
     scale = 1 / math.sqrt((1 - p) * (1 + p * _SATURATED**2)) if p < 1 else 0.0
     shift = -scale * p * _SATURATED
     other = scale * _SATURATED + shift
-    return keep_or_set(x, draw_kept(shape, p, generator), scale=scale, shift=shift, other=other)
+    kept = draw_kept(shape, p, source_of(generator, name), x)
+    return keep_or_set(x, kept, scale=scale, shift=shift, other=other)
 
 
 alpha_dropout = member("alpha_dropout", _alpha_dropout, elements="elements")
@@ -247,6 +249,6 @@ def rrelu(
     x = floats(as_array(x))
     if not training:
         return sloped(x, (lower + upper) / 2)
-    source = source_of(generator)
-    fractions = random_uniform(shape=x.shape, dtype=x.dtype, **source.take(math.prod(x.shape)))
+    taken = source_of(generator, "rrelu").take(math.prod(x.shape), (x,))
+    fractions = random_uniform(shape=x.shape, dtype=x.dtype, **taken)
     return sloped(x, astype(lower + (upper - lower) * fractions, x.dtype, copy=False))

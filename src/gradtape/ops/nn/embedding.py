@@ -17,7 +17,7 @@ from gradtape.core.lowering import Elements, Reader, Scatter
 from gradtape.core.op import Op, Zero
 from gradtape.core.scalar import Scalar
 from gradtape.errors import IndexingError, ShapeError, UnsupportedError
-from gradtape.ops.arguments import Batch, as_array
+from gradtape.ops.arguments import Batch, as_array, as_integer
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.gather import as_indices
 from gradtape.ops.index import getitem
@@ -216,6 +216,7 @@ def table_of(name: str, weight: ArrayLike) -> Array:
 def row_number(name: str, number: int | None, count: int) -> int | None:
     if number is None:
         return None
+    number = as_integer(number, name, "padding_idx")
     if not -count <= number < count:
         raise IndexingError(f"{name}: got padding_idx={number}; there are {count} rows")
     return number % count

@@ -29,7 +29,7 @@ from gradtape.ops.nn.window_elements import (
     seen_by,
     seen_in_windows,
 )
-from gradtape.ops.nn.windows import Shares, Sizes, along, joint_parts, part_of
+from gradtape.ops.nn.windows import Shares, Sizes, along, has_many, joint_parts, part_of
 
 # None leaves an axis as it is.
 AllSizes = tuple[int | None, ...]
@@ -285,6 +285,7 @@ pool_pick: Callable[..., Any] = multilinear(
     infer=lambda x, places, sizes: Aval(places.shape, x.dtype),
     kind="planewise",
     lower=Elements(_pick_element),
+    heavy=has_many,
 )
 
 # Linear in x; transpose: read at the places.
@@ -296,6 +297,7 @@ pool_put: Callable[..., Any] = multilinear(
     infer=_infer_put,
     kind="planewise",
     lower=Scatter(_put_sizes, _put_element, adds=True),
+    heavy=has_many,
 )
 
 # The same for places that do not repeat.
@@ -313,4 +315,5 @@ pool_indices: Callable[..., Any] = general(
     infer=lambda x, **params: Aval(infer_windows(x, **params).shape, np.dtype(np.int64)),
     kind="planewise",
     lower=Elements(_index_element, often=True),
+    heavy=has_many,
 )

@@ -15,7 +15,7 @@ from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_array, real_only
 from gradtape.ops.checks import check_shape
 from gradtape.ops.family import by_rank
-from gradtape.ops.generator import default_generator
+from gradtape.ops.generator import source_of
 from gradtape.ops.nn.pool_extremes import pool_pick
 from gradtape.ops.nn.pooling import POOLING
 from gradtape.ops.nn.windows import Sizes, per_axis, ratios_per_axis, with_samples, without_samples
@@ -122,7 +122,7 @@ def _pool(
         )
     shape = (*x.shape[:2], rank)
     if _random_samples is None:
-        taken = default_generator().take(math.prod(shape))
+        taken = source_of(None, name).take(math.prod(shape), (x,))
         _random_samples = random_uniform(shape=shape, dtype=np.dtype(np.float64), **taken)
     samples = as_array(_random_samples)
     check_shape(name, shape, _random_samples=samples)

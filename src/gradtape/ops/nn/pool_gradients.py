@@ -42,7 +42,7 @@ from gradtape.ops.nn.window_elements import (
     seen_from,
     seen_in_windows,
 )
-from gradtape.ops.nn.windows import Windows, joint_parts
+from gradtape.ops.nn.windows import Windows, has_many, joint_parts
 
 # The dtype that numbers the elements of a window that is written out one by one.
 _COUNT = np.dtype(np.int8)
@@ -159,6 +159,7 @@ pool_give: Callable[..., Any] = multilinear(
     infer=lambda y, _x, windows, largest: infer_windows(y, windows, back=True),
     kind="planewise",
     lower=Composite(_give_composition),
+    heavy=has_many,
 )
 
 # d max(x) = dx where the largest element stands, the first of those that are equal
@@ -170,4 +171,5 @@ pool_extreme = general(
     jvp=lambda tangents, _out, x, **params: _pick_chosen(tangents[0], x, **params),
     kind="planewise",
     lower=Composite(functools.partial(by_small_windows, WINDOW_EXTREME)),
+    heavy=has_many,
 )

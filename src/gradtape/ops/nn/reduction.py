@@ -49,6 +49,8 @@ def floating(*arrays: ArrayLike) -> list[Any]:
     """Arguments of a loss as float arrays; integers take the dtype of the others."""
     given = [as_array(x) for x in arrays]
     kinds = [x.dtype for x in given if x.dtype.kind not in "biu"]
+    if len(kinds) == len(given):
+        return given
     dtype = result_type(*kinds) if kinds else np.float64
     return [astype(x, dtype) if x.dtype.kind in "biu" else x for x in given]
 

@@ -120,9 +120,9 @@ def gumbel_softmax(
     check_positive("gumbel_softmax", tau=tau)
     logits = floats(as_array(logits))
     dim = normalize_axis(dim, len(logits.shape), "gumbel_softmax")
-    source, count = source_of(generator), math.prod(logits.shape)
+    taken = source_of(generator, "gumbel_softmax").take(math.prod(logits.shape), (logits,))
     # In double precision, so that 0 is as good as never drawn; then the noise would be infinite.
-    fractions = random_uniform(shape=logits.shape, dtype=np.dtype(np.float64), **source.take(count))
+    fractions = random_uniform(shape=logits.shape, dtype=np.dtype(np.float64), **taken)
     noise = astype(-log(clip(-log1p(-fractions), 2.0**-60)), logits.dtype, copy=False)
     shares = softmax_of((logits + noise) / tau, dim)
     if not hard:

@@ -20,6 +20,8 @@ from gradtape.ops.shape import reshape
 Sizes = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
 
+_MANY = 1 << 12
+
 
 def per_axis(name: str, option: str, value: Any, rank: int, least: int = 1) -> Sizes:
     """One integer for each spatial axis, from one for all or a sequence of them, checked."""
@@ -62,6 +64,14 @@ def with_samples(name: str, x: Any, rank: int) -> tuple[Any, bool]:
             "or the same without samples; reshape it"
         )
     return (x, False) if ndim == rank + 2 else (reshape(x, (1, *x.shape)), True)
+
+
+def has_many(x: Any, *_others: Any, **_params: Any) -> bool:
+    """Whether an array of NumPy's is large enough to call a kernel for what windows see of it.
+
+    NumPy computes that in some calls for each place in a window.
+    """
+    return type(x) is np.ndarray and x.size >= _MANY
 
 
 def without_samples(x: Any, added: bool) -> Any:
