@@ -6,6 +6,8 @@ The references write out which words of the stream make which element.
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaincinv
+from scipy.stats import poisson
 
 from gradtape.errors import ArgumentError
 from gradtape.ops.random import random_normal, random_uniform
@@ -13,7 +15,9 @@ from gradtape.ops.random_discrete import (
     random_bernoulli,
     random_integers,
     random_permutation,
+    random_poisson,
 )
+from gradtape.ops.random_positive import random_gamma
 from opcases.case import OpCase, Raises, draw
 
 F64, F32, I32 = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int32)
@@ -92,6 +96,36 @@ def ref_bernoulli(x: Any, p: float, shape: Any, dtype: Any, **stream: Any) -> An
     return x * np.array(coins, dtype).reshape(shape)
 
 
+def ref_gamma(a: Any, shape: Any, log: bool, key: tuple[int, int], offset: int) -> Any:
+    """Marsaglia and Tsang's draws, one element after the other."""
+    drawn = words(key, offset, 8 * a.size)
+    fractions = np.array([word >> 11 for word in drawn]).reshape(-1, 8) / 2**53
+    found = []
+    for shape_of_one, f in zip(a.ravel().astype(np.float64), fractions, strict=True):
+        b = shape_of_one + (shape_of_one < 1)
+        d, x = b - 1 / 3, None
+        for wave, chance in ((np.cos, f[2]), (np.sin, f[3])):
+            z = np.sqrt(-2 * np.log(1 - f[0])) * wave(2 * np.pi * f[1])
+            v = (1 + z / np.sqrt(9 * d)) ** 3
+            if x is None and v > 0 and np.log(1 - chance) < z * z / 2 + d * (1 - v + np.log(v)):
+                x = d * v
+        if x is None:
+            x = gammaincinv(b, f[4])
+        power = np.log(1 - f[5]) / shape_of_one if shape_of_one < 1 else 0.0
+        found.append(np.log(x) + power if log else x * np.exp(power))
+    return np.array(found).reshape(a.shape).astype(a.dtype)
+
+
+def scaled_poisson(x: Any, mean: Any, **params: Any) -> Any:
+    return x * random_poisson(mean, **params)
+
+
+def ref_poisson(x: Any, mean: Any, shape: Any, dtype: Any, **stream: Any) -> Any:
+    """The inverse of the distribution function at the seventh word of each element."""
+    fractions = [word >> 11 for word in words(**stream, count=8 * x.size)[6::8]]
+    return x * poisson.ppf(np.array(fractions) / 2**53, mean).astype(dtype)
+
+
 CASES = [
     OpCase(
         scaled_uniform,
@@ -155,6 +189,38 @@ CASES = [
         raises=[
             Raises(
                 (draw(7), 1.5), ArgumentError, r"\[0, 1\]", {"shape": (7,), "dtype": F32, **STREAM}
+            )
+        ],
+    ),
+    *(
+        OpCase(
+            random_gamma,
+            (draw(5, 3, low=0.01, high=4.0),),
+            ref_gamma,
+            {"shape": (5, 3), "log": log, **STREAM},
+            ops=("random_gamma",),
+            # By implicit differentiation, not along the draw by rejection: see `tests.ops`.
+            differences=False,
+            rtol=256,
+            label="log" if log else "",
+            raises=[
+                Raises((-np.ones(3),), ArgumentError, "> 0", {"shape": 3, "log": log, **STREAM})
+            ],
+        )
+        for log in (False, True)
+    ),
+    OpCase(
+        scaled_poisson,
+        (draw(7),),
+        ref_poisson,
+        {"mean": np.linspace(0.0, 9.0, 7), "shape": (7,), "dtype": F32, **STREAM},
+        ops=("random_poisson",),
+        raises=[
+            Raises(
+                (1.0,),
+                ArgumentError,
+                "a mean",
+                {"mean": np.array(-1.0), "shape": (), "dtype": F32, **STREAM},
             )
         ],
     ),

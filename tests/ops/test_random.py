@@ -6,13 +6,21 @@ import threading
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import gradtape as gt
-from gradtape.errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError
+from gradtape import random
+from gradtape.errors import (
+    ArgumentError,
+    DTypeError,
+    NotDifferentiableError,
+    ShapeError,
+    WriteError,
+)
 from gradtape.ops.generator import Words
 from gradtape.ops.random import random_normal, random_uniform
 from gradtape.ops.random_discrete import random_permutation
+from gradtape.ops.random_positive import random_gamma
 from gradtape.random import Generator
 
 FLOATS = ["float64", "float32", "float16", "bfloat16"]
@@ -36,8 +44,12 @@ def numbers(tensor):
         (gt.randn, stats.norm()),
         (lambda n, **options: gt.uniform(-1.0, 3.0, n, **options), stats.uniform(-1, 4)),
         (lambda n, **options: gt.normal(2.0, 0.5, n, **options), stats.norm(2, 0.5)),
+        (lambda n, **options: random.exponential(3.0, n, **options), stats.expon(scale=3)),
+        (lambda n, **options: random.gamma(0.4, 2.0, n, **options), stats.gamma(0.4, scale=2)),
+        (lambda n, **options: random.gamma(7.0, shape=n, **options), stats.gamma(7)),
+        (lambda n, **options: random.beta(0.5, 3.0, n, **options), stats.beta(0.5, 3)),
     ],
-    ids=["rand", "randn", "uniform", "normal"],
+    ids=["rand", "randn", "uniform", "normal", "exponential", "small gamma", "gamma", "beta"],
 )
 def test_distribution(draw, law, dtype):
     x = numbers(draw(COUNT, dtype=getattr(gt, dtype), generator=Generator(1)))
@@ -46,12 +58,54 @@ def test_distribution(draw, law, dtype):
     assert abs(x.mean() - law.mean()) < 4 * spread
     for power in (2, 3, 4):
         moments = ((x - law.mean()) / law.std()) ** power
-        expected = {2: 1, 3: 0, 4: law.stats("k") + 3}[power]
+        expected = {2: 1, 3: law.stats("s"), 4: law.stats("k") + 3}[power]
         assert abs(moments.mean() - expected) < 4 * moments.std() / COUNT**0.5
     # Neighbours, and the two numbers that Box and Muller make of one pair, are independent.
     for lag in (1, 2, 3, 4, 8):
         assert abs(np.corrcoef(x[:-lag], x[lag:])[0, 1]) < 4 / COUNT**0.5
         assert abs(np.corrcoef(x[:-lag] ** 2, x[lag:] ** 2)[0, 1]) < 4 / COUNT**0.5
+
+
+def test_distribution_of_logarithms():
+    x = numbers(random.log_normal(1.0, 0.5, COUNT, generator=Generator(1)))
+    assert stats.kstest(np.log(x), stats.norm(1, 0.5).cdf).pvalue > SMALL
+
+
+def test_dirichlet():
+    alpha = np.array([0.001, 0.5, 4.0])
+    x = numbers(random.dirichlet(alpha, COUNT, generator=Generator(1)))
+    np.testing.assert_allclose(x.sum(axis=-1), 1, rtol=1e-12)
+    for column, a in zip(x.T[1:], alpha[1:], strict=True):
+        assert stats.kstest(column, stats.beta(a, alpha.sum() - a).cdf).pvalue > SMALL
+    # All parameters may be so small that each gamma number would be 0.
+    x = numbers(random.dirichlet(np.full(3, 1e-4), 100, generator=Generator(1)))
+    np.testing.assert_allclose(x.sum(axis=-1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.3, 9.5, 10.0, 300.0])
+def test_counts(mean):
+    x = numbers(random.poisson(mean, COUNT, generator=Generator(4)))
+    law = stats.poisson(mean)
+    values = np.arange(law.ppf(1e-3), law.ppf(1 - 1e-3) + 1)
+    expected = COUNT * law.pmf(values)
+    found = (x == values[:, None]).sum(axis=1)
+    statistic = ((found - expected) ** 2 / expected).sum()
+    assert stats.chi2(len(values)).sf(statistic) > SMALL
+
+
+def test_categories():
+    p = np.array([[0.1, 0.0, 0.9], [0.2, 0.3, 0.5]])
+    with np.errstate(divide="ignore"):
+        logits = np.log(p) + np.array([[5.0], [-700.0]])
+    x = numbers(random.categorical(logits, (COUNT, 2), generator=Generator(5)))
+    for column, row in zip(x.T, p, strict=True):
+        found = np.bincount(column.astype(int), minlength=3)
+        assert found[row == 0].sum() == 0
+        expected = COUNT * row[row > 0]
+        statistic = ((found[row > 0] - expected) ** 2 / expected).sum()
+        assert stats.chi2(len(expected) - 1).sf(statistic) > SMALL
+    across = random.categorical(logits.T, (COUNT, 2), axis=0, generator=Generator(5))
+    np.testing.assert_array_equal(across, x)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -196,6 +250,88 @@ def test_state_goes_back():
     np.testing.assert_array_equal(gt.rand(7, generator=generator), x)
 
 
+def test_parts_of_a_generator_are_independent():
+    generator = Generator(3)
+    parts = [*generator.split(3), *generator.split(2)]
+    parts += [Generator(3), generator, Generator(3).fold_in(0), Generator(3).fold_in("0")]
+    parts += [parts[0].split(1)[0], Generator(3).fold_in("")]
+    drawn = np.array([numbers(gt.randn(20_000, generator=part)) for part in parts])
+    shares = np.corrcoef(drawn) - np.eye(len(drawn))
+    # A right generator has correlations of 1/√20000.
+    assert abs(shares).max() < 5 / np.sqrt(20_000)
+    assert len({part.state[0] for part in parts}) == len(parts) - 1  # one is at another offset
+
+
+def test_parts_of_a_generator_depend_on_its_state_alone():
+    # The same on every platform: figures of NumPy's Philox and SeedSequence, which are fixed.
+    first, second = Generator(7).split(2)
+    assert first.state == ((8648156199155761070, 7861003179181181637), 0)
+    assert Generator(7).fold_in(3).state == ((3749034214700016421, 6929252988812845845), 0)
+    named = Generator(7).fold_in("dropout")
+    assert named.state == ((6764398468970393607, 12733673550652982245), 0)
+    assert second.state == Generator(7).split(5)[1].state
+    moved = Generator(7)
+    gt.rand(3, generator=moved)
+    assert moved.split(2)[0].state != first.state
+    assert moved.fold_in(3).state == Generator(7).fold_in(3).state
+    assert moved.split(0) == ()
+
+
+def test_parts_of_a_generator_inside_compiled_functions():
+    @gt.jit
+    def own(x):
+        first, second = Generator(7).split()
+        return x + gt.rand(3, generator=second) + gt.rand(3, generator=first.fold_in(1))
+
+    first, second = Generator(7).split()
+    expected = gt.rand(3, generator=second) + gt.rand(3, generator=first.fold_in(1))
+    for _ in range(2):
+        np.testing.assert_array_equal(own(np.zeros(3)), expected)
+    outer = Generator(7)
+    with pytest.raises(WriteError, match="splits a random generator from outside"):
+        gt.jit(lambda x: x + gt.rand(generator=outer.split(1)[0]))(1.0)
+    with pytest.raises(WriteError, match="derives another from a random generator"):
+        gt.jit(lambda x: x + gt.rand(generator=outer.fold_in(1)))(1.0)
+
+
+def test_states_are_saved_and_loaded(tmp_path):
+    generator = Generator(10)
+    gt.rand(7, generator=generator)
+    gt.save(tmp_path / "state.safetensors", generator.state_dict())
+    x = gt.rand(7, generator=generator)
+    generator.load_state_dict(gt.load(tmp_path / "state.safetensors"))
+    np.testing.assert_array_equal(gt.rand(7, generator=generator), x)
+    state = gt.get_rng_state()
+    x = gt.rand(5)
+    gt.set_rng_state(state)
+    np.testing.assert_array_equal(gt.rand(5), x)
+    far = Generator(1)
+    far.state = (far.state[0], 2**100)
+    generator.load_state_dict(far.state_dict())
+    assert generator.state == far.state
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda g: g.split(-1), "got -1 generators"),
+        (lambda g: g.split(1.5), "got 1.5 generators"),
+        (lambda g: g.fold_in(-1), "got -1, expected an integer from 0"),
+        (lambda g: g.fold_in([1]), "got a list"),
+        (lambda g: g.load_state_dict({}), 'one array, "state"'),
+        (lambda g: g.load_state_dict([1]), "got a list"),
+        (lambda g: g.load_state_dict({"state": np.zeros(4)}), "dtype float64"),
+        (lambda g: g.load_state_dict({"state": np.zeros(3, np.uint64)}), r"shape \(3,\)"),
+    ],
+)
+def test_bad_parts_and_states_change_nothing(change, match):
+    generator = Generator(3)
+    before = generator.state
+    with pytest.raises(ArgumentError, match=match):
+        change(generator)
+    assert generator.state == before
+
+
 def test_a_copy_goes_on_by_itself():
     generator = Generator(10)
     gt.rand(7, generator=generator)
@@ -254,6 +390,44 @@ def test_reparameterized_draws_are_differentiable():
         np.testing.assert_allclose(second, (noise * weights).sum())
 
 
+@pytest.mark.parametrize("log", [False, True])
+def test_gamma_moves_with_its_parameter_along_the_quantile(log):
+    a = np.array([1e-3, 0.05, 0.7, 1.0, 3.0, 50.0, 1e4])
+
+    def sample(a):
+        if log:
+            return random_gamma(a, shape=a.shape, log=True, **Generator(2).take(8 * a.size))
+        return random.gamma(a, generator=Generator(2))
+
+    x = np.exp(numbers(sample(a))) if log else numbers(sample(a))
+    seen = x > 0  # where x has underflowed, only its logarithm still moves
+    upper = special.gammaincc(a[seen], x[seen])
+
+    def quantile(a):
+        found = gt.special.gammainccinv(a, upper)
+        return gt.log(found) if log else found
+
+    slopes = gt.grad(lambda a: gt.sum(sample(a)))(a)
+    expected = gt.grad(lambda a: gt.sum(quantile(a)))(a[seen])
+    np.testing.assert_allclose(slopes[seen], expected, rtol=1e-6)
+    assert np.isfinite(slopes).all()
+    curvatures = np.diag(gt.hessian(lambda a: gt.sum(sample(a)))(a))
+    expected = np.diag(gt.hessian(lambda a: gt.sum(quantile(a)))(a[seen]))
+    np.testing.assert_allclose(curvatures[seen], expected, rtol=1e-4)
+
+
+def test_derivatives_of_expectations():
+    alpha = np.array([0.4, 1.5, 3.0])
+
+    def mean(alpha):
+        return gt.mean(random.dirichlet(alpha, COUNT, generator=Generator(6)), axis=0)
+
+    # E xᵢ = αᵢ/Σα
+    total = alpha.sum()
+    expected = np.eye(3) / total - alpha[:, None] / total**2
+    np.testing.assert_allclose(gt.jacobian(mean)(alpha), expected, atol=3e-3)
+
+
 def test_bernoulli_is_not_differentiable():
     p = gt.full(3, 0.5, requires_grad=True)
     x = gt.bernoulli(p)
@@ -265,6 +439,18 @@ def test_bernoulli_is_not_differentiable():
     # A mask that multiplies something else is the common case, and fine.
     y = gt.ones(3, requires_grad=True)
     gt.sum(gt.bernoulli(p.detach()) * y).backward()
+
+
+def test_counts_are_not_differentiable():
+    with pytest.raises(NotDifferentiableError, match="poisson"):
+        gt.grad(lambda a: gt.sum(random.poisson(a, dtype=float)))(np.ones(3))
+
+
+def test_the_first_of_many_elements_are_those_of_few():
+    a = np.array([0.3, 2.0, 5.0, 20.0, 100.0])
+    for draw in (random.gamma, random.poisson):
+        many = numbers(draw(a, generator=Generator(3)))
+        np.testing.assert_array_equal(draw(a[:3], generator=Generator(3)), many[:3])
 
 
 def test_under_vmap_all_elements_get_the_same_numbers():
@@ -328,6 +514,16 @@ def test_modes_see_draws():
         (lambda: gt.bernoulli(np.array([0.5j])), DTypeError, "bernoulli: got parameters"),
         (lambda: gt.bernoulli(0.5, dtype="U3"), DTypeError, "bernoulli: got dtype"),
         (lambda: gt.uniform(np.array(1j), dtype=float), DTypeError, "uniform: got parameters"),
+        (lambda: random.gamma(np.array([1.0, 0.0])), ArgumentError, "finite number > 0"),
+        (lambda: random.gamma(np.inf), ArgumentError, "finite number > 0"),
+        (lambda: random.gamma(1j), DTypeError, "gamma: got parameters of complex128"),
+        (lambda: random.gamma(1.0, dtype=int), DTypeError, "gamma: got dtype int64"),
+        (lambda: random.beta(np.ones(3), 1.0, 2), ShapeError, "beta: got parameters"),
+        (lambda: random.dirichlet(1.0), ShapeError, "dirichlet"),
+        (lambda: random.poisson(np.nan), ArgumentError, "poisson: got a mean"),
+        (lambda: random.poisson(1.0, dtype=complex), DTypeError, "poisson: got dtype complex128"),
+        (lambda: random.categorical(np.ones(0)), ShapeError, "without categories"),
+        (lambda: random.categorical(np.ones((3, 2)), 2), ShapeError, "categorical: got logits"),
     ],
 )
 def test_bad_arguments(draw, error, match):

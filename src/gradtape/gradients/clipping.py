@@ -26,7 +26,7 @@ from gradtape.ops.comparison import isfinite, isnan
 from gradtape.ops.reduce import max as max_of
 from gradtape.ops.select import clip, maximum, where
 from gradtape.ops.which import count_nonzero
-from gradtape.optim.rule import Number, checked, not_negative
+from gradtape.optim.numbers import Number, checked, not_negative
 
 _NONFINITE = ("raise", "zero", "pass")
 

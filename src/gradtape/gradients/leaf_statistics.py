@@ -14,7 +14,7 @@ from gradtape.gradients.leaves import Gradients, norm_of, scaled_norm
 from gradtape.graph.known_values import is_unknown
 from gradtape.io.leaf_names import named_leaves
 from gradtape.locks import load
-from gradtape.optim.rule import not_negative
+from gradtape.optim.numbers import not_negative
 
 _COLUMNS = ("norm", "relative", "mean", "std", "min", "max", "zeros", "dead")
 

@@ -11,7 +11,7 @@ from gradtape.graph.known_values import is_unknown
 from gradtape.ops.cast import astype
 from gradtape.ops.generator import Generator
 from gradtape.ops.random import randn
-from gradtape.optim.rule import Number, not_negative
+from gradtape.optim.numbers import Number, not_negative
 
 
 def add_noise(

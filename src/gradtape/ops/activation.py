@@ -10,6 +10,7 @@ import numpy as np
 from gradtape.core import scalar
 from gradtape.core.define import elementwise, elementwise_op
 from gradtape.core.fast import F32, F64
+from gradtape.core.op import op_of
 from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_number, real_only
 from gradtape.ops.arithmetic import sign
@@ -68,6 +69,9 @@ _softplus = elementwise_op(
     _softplus_partial,
     lower=scalar,
 )
+
+
+softplus_op = op_of(_softplus)
 
 
 def softplus(x: ArrayLike, /, beta: float = 1.0, threshold: float = math.inf) -> Array:

@@ -115,11 +115,11 @@ def _remaining(positions: Any, size: int) -> Any:
 
 def _batch_last_writes(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batch:
     positions, n = move_batch_axis(args[0], axes[0]), params["size"]
-    out = call(op, (_flat_positions(positions, n),), {"size": n * positions.shape[0]})
+    out = call(op, (flat_positions(positions, n),), {"size": n * positions.shape[0]})
     return reshape(out, positions.shape), 0
 
 
-def _flat_positions(positions: Any, n: int) -> Any:
+def flat_positions(positions: Any, n: int) -> Any:
     """Positions in each of a batch of arrays of `n` elements as positions in all of them."""
     return reshape(positions + n * np.arange(positions.shape[0])[:, None], -1)
 
@@ -151,7 +151,7 @@ def _batch_assign_at(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Ba
     x, value, positions = in_front(args, axes)
     if hasattr(value, "shape"):
         value = reshape(value, -1)
-    flat = call(op, (reshape(x, -1), value, _flat_positions(positions, x.shape[1])), params)
+    flat = call(op, (reshape(x, -1), value, flat_positions(positions, x.shape[1])), params)
     return reshape(flat, x.shape), 0
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from gradtape.core import scalar
 from gradtape.core.aval import Aval
 from gradtape.core.batching import batch_in_place
+from gradtape.core.copies import converted
 from gradtape.core.define import elementwise, general, linear
 from gradtape.core.lowering import Pointwise, Relabel
 from gradtape.core.op import EVERY, Facts, op_of
@@ -18,11 +19,17 @@ from gradtape.typing import Array, ArrayLike
 
 _LARGEST_HALF = 65504
 
+
+def _astype_forward(xp: Any, x: Any, dtype: np.dtype[Any]) -> Any:
+    x = xp.asarray(x)
+    return x.astype(dtype) if xp is not np or x.dtype == dtype else converted(x, np.dtype(dtype))
+
+
 # To derivatives a cast is the identity; the walk gives cotangents the dtype of their
 # primal, and drops the imaginary part for a real one.
 _astype = linear(
     "astype",
-    lambda xp, x, dtype: xp.asarray(x).astype(dtype),
+    _astype_forward,
     lambda ct, _out, _x, dtype: ct,
     infer=lambda x, dtype: Aval(x.shape, np.dtype(dtype)),
     batch=batch_in_place,

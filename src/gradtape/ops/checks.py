@@ -8,6 +8,9 @@ gradtape.errors.ArgumentError: gelu: got approximate='erf', expected 'none' or '
 >>> check_least("diff", 0, n=-1)
 Traceback (most recent call last):
 gradtape.errors.ArgumentError: diff: got n=-1, expected 0 or more
+>>> check_least("diff", 0, n="1")
+Traceback (most recent call last):
+gradtape.errors.DTypeError: diff: got n='1', expected a real number
 >>> check_positive("softplus", beta=0.0)
 Traceback (most recent call last):
 gradtape.errors.ArgumentError: softplus: got beta=0.0, expected a positive number
@@ -20,11 +23,13 @@ They take a few hundred nanoseconds: functions that small networks call often co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from gradtape import advice
 from gradtape.core.broadcasting import broadcast_sizes
-from gradtape.errors import ArgumentError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError, a_type
+from gradtape.ops.arguments import as_integer
 
 _COUNTS = ("no axes", "one axis", "two axes", "three axes", "four axes")
 
@@ -38,22 +43,50 @@ def one_of(choices: Iterable[Any]) -> str:
 def check_choice(name: str, choices: Iterable[Any], **given: Any) -> None:
     """Raise an ArgumentError for an option that is none of the choices."""
     for option, value in given.items():
-        if value not in choices:
+        if value not in tuple(choices):  # lists cannot be looked up in a dict
             raise ArgumentError(f"{name}: got {option}={value!r}, expected {one_of(choices)}")
 
 
 def check_least(name: str, least: float, **given: Any) -> None:
     """Raise an ArgumentError for a number below the least one that is allowed."""
     for option, value in given.items():
-        if not value >= least:
+        if not _holds(name, option, value, lambda x: x >= least):
             raise ArgumentError(f"{name}: got {option}={value}, expected {least} or more")
+
+
+def check_count(name: str, least: int, **given: Any) -> None:
+    """Raise unless options are integers that are not below the least one that is allowed."""
+    for option, value in given.items():
+        if isinstance(value, bool):
+            raise DTypeError(f"{name}: got {option}={value}, expected an integer")
+        check_least(name, least, **{option: as_integer(value, name, option)})
+
+
+def check_callable(name: str, **given: Any) -> None:
+    """Raise an ArgumentError for an option that cannot be called."""
+    for option, value in given.items():
+        if not callable(value):
+            got = repr(value) if isinstance(value, str | int | float) else a_type(value)
+            raise ArgumentError(f"{name}: got {got} for {option}, expected a function")
 
 
 def check_positive(name: str, **given: Any) -> None:
     """Raise an ArgumentError for a number that is not above 0."""
     for option, value in given.items():
-        if not value > 0:
+        if not _holds(name, option, value, lambda x: x > 0):
             raise ArgumentError(f"{name}: got {option}={value}, expected a positive number")
+
+
+def _holds(name: str, option: str, value: Any, is_right: Callable[[Any], Any]) -> bool:
+    """Whether a number is in its range; raises a DTypeError for what is no number."""
+    try:
+        return bool(is_right(value))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, GradtapeError):
+            raise
+        raise DTypeError(
+            f"{name}: got {option}={advice.shown(value)}, expected a real number"
+        ) from None
 
 
 def check_axes(
@@ -106,7 +139,7 @@ def check_shape(name: str, shape: tuple[int, ...], **arrays: Any) -> None:
 def check_between(name: str, least: float, most: float, **given: Any) -> None:
     """Raise an ArgumentError for a number outside of an interval."""
     for option, value in given.items():
-        if not least <= value <= most:
+        if not _holds(name, option, value, lambda x: least <= x <= most):
             raise ArgumentError(
                 f"{name}: got {option}={value}, expected a number from {least} to {most}"
             )

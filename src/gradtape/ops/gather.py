@@ -296,7 +296,7 @@ def _same_ndim(x: Any, indices: Any, name: str) -> None:
         )
 
 
-def _check_fits(small: Any, large: Any, skip: int | None, name: str, what: str) -> None:
+def check_fits(small: Any, large: Any, skip: int | None, name: str, what: str) -> None:
     """Raise unless no axis of `small` (but `skip`) is longer than that of `large`."""
     _same_ndim(large, small, name)
     for axis, (n, limit) in enumerate(zip(small.shape, large.shape, strict=True)):
@@ -307,7 +307,7 @@ def _check_fits(small: Any, large: Any, skip: int | None, name: str, what: str) 
             )
 
 
-def _prepared(call: str, x: Any, index: Any, axis: Any) -> tuple[Any, Any, int]:
+def prepared(call: str, x: Any, index: Any, axis: Any) -> tuple[Any, Any, int]:
     """Arguments of a function that PyTorch has with the axis before the index, checked."""
     name = call.partition("(")[0]
     if isinstance(index, int) and isinstance(axis, ARRAYS) and axis.shape:
@@ -338,8 +338,8 @@ def gather(x: ArrayLike, index: ArrayLike, /, axis: int) -> Array:
     >>> gt.gather(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 0]]), axis=0)
     array([[3., 2.]])
     """
-    x, index, axis = _prepared("gather(x, index, axis)", x, index, axis)
-    _check_fits(index, x, axis, "gather", "x")
+    x, index, axis = prepared("gather(x, index, axis)", x, index, axis)
+    check_fits(index, x, axis, "gather", "x")
     return gather_leading(x, *places_along(index.shape, index, axis))
 
 
@@ -363,10 +363,10 @@ def scatter_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) ->
     >>> gt.scatter_add(np.zeros(3), np.array([0, 0, 2]), np.array([1.0, 2.0, 3.0]), axis=0)
     array([3., 0., 3.])
     """
-    x, index, axis = _prepared("scatter_add(x, index, src, axis)", x, index, axis)
+    x, index, axis = prepared("scatter_add(x, index, src, axis)", x, index, axis)
     src = as_array(src)
-    _check_fits(index, x, axis, "scatter_add", "x")
-    _check_fits(index, src, None, "scatter_add", "src")
+    check_fits(index, x, axis, "scatter_add", "x")
+    check_fits(index, src, None, "scatter_add", "src")
     if src.shape != index.shape:
         src = src[tuple(slice(n) for n in index.shape)]
     return x + scatter(src, *places_along(index.shape, index, axis), shape=x.shape)
@@ -390,7 +390,7 @@ def index_add(x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis: int) -> A
     array([[0., 0.],
            [2., 2.]])
     """
-    x, index, axis = _prepared("index_add(x, index, src, axis)", x, index, axis)
+    x, index, axis = prepared("index_add(x, index, src, axis)", x, index, axis)
     src = as_array(src)
     needed = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
     if len(index.shape) != 1 or src.shape != needed:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradtape.core.state import STATE
+from gradtape.core.state import STATE, current
+from gradtape.core.tape_modes import modes_for
+from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, WriteError, a_type
 from gradtape.locks import guard, loading
 
@@ -29,14 +31,18 @@ class Draw(int):
     Attributes:
         generator: The generator it was taken from.
         count: How many words were taken.
+        source: Where the next draw is taken from.
     """
 
     generator: Generator
     count: int
+    source: Generator | Source
 
-    def __new__(cls, offset: int, generator: Generator, count: int) -> Draw:
+    def __new__(
+        cls, offset: int, generator: Generator, count: int, source: Source | None = None
+    ) -> Draw:
         self = super().__new__(cls, offset)
-        self.generator, self.count = generator, count
+        self.generator, self.count, self.source = generator, count, source or generator
         return self
 
 
@@ -102,6 +108,103 @@ class Generator:
         with guard:
             self._key, self._offset, self._fixed = key, offset, True
 
+    def state_dict(self) -> dict[str, Any]:
+        """The whole state as an array, to be saved with other states by `gt.save`.
+
+        >>> generator = gt.random.Generator(7)
+        >>> saved = generator.state_dict()
+        >>> x = gt.rand(3, generator=generator)
+        >>> generator.load_state_dict(saved)
+        >>> bool(gt.all(x == gt.rand(3, generator=generator)))
+        True
+        """
+        key, offset = self.state
+        return {"state": np.array([*key, offset % _WORD, offset // _WORD], np.uint64)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state that `state_dict` gave.
+
+        Raises:
+            ArgumentError: It is no such state; the generator stays as it is.
+            WriteError: A compiled function loads it into a generator from outside of it.
+        """
+        if not isinstance(state, Mapping) or set(state) != {"state"}:
+            got = f"the keys {sorted(map(str, state))}" if isinstance(state, Mapping) else None
+            raise ArgumentError(
+                f"load_state_dict: got {got or a_type(state)}, expected what "
+                'Generator.state_dict() returns, a dict with one array, "state"'
+            )
+        self.state = _state_of_words("load_state_dict", state["state"])
+
+    def split(self, count: int = 2) -> tuple[Generator, ...]:
+        """Make generators whose numbers are independent of each other and of this one's.
+
+        They depend on nothing but the state of this generator, which moves on, so that splitting it
+        again gives others. Their keys are words of its stream that no draw gets.
+
+        Args:
+            count: How many.
+
+        Raises:
+            ArgumentError: The count is no integer from 0.
+            WriteError: A compiled function splits a generator from outside of it: the parts would
+                be the same at each call.
+
+        >>> first, second = gt.random.Generator(7).split()
+        >>> bool(gt.rand(generator=first) == gt.rand(generator=second))
+        False
+        """
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
+            got = repr(count) if isinstance(count, int | float) else a_type(count)
+            raise ArgumentError(f"split: got {got} generators, expected an integer from 0")
+        self._refuse_in_trace("splits")
+        taken = self.take(2 * int(count))
+        words = map(int, Words(taken["key"], int(taken["offset"]))(2 * int(count)))
+        return tuple([self._child(key) for key in zip(words, words, strict=True)])
+
+    def fold_in(self, data: int | str) -> Generator:
+        """Make a generator for a number or a name: of a step, of a worker, of a layer.
+
+        It depends on the seed of this generator and on `data`, not on what was drawn so far, and
+        this generator does not move on.
+
+        Args:
+            data: A non-negative integer, or a string.
+
+        Raises:
+            ArgumentError: The data are something else.
+            WriteError: A compiled function does it with a generator from outside of it.
+
+        >>> generator = gt.random.Generator(7)
+        >>> x = gt.rand(generator=generator.fold_in(3))
+        >>> _ = gt.rand(100, generator=generator)
+        >>> bool(x == gt.rand(generator=generator.fold_in(3)))
+        True
+        """
+        self._refuse_in_trace("derives another from")
+        self._make_key()
+        assert self._key is not None  # it was made just now
+        # A name and a number are never the same: a spawn key of two words, or of one.
+        if isinstance(data, str):
+            path: tuple[int, ...] = (int.from_bytes(data.encode()), len(data.encode()))
+        elif isinstance(data, int | np.integer) and not isinstance(data, bool) and data >= 0:
+            path = (int(data),)
+        else:
+            got = repr(data) if isinstance(data, int | float) else a_type(data)
+            raise ArgumentError(f"fold_in: got {got}, expected an integer from 0, or a string")
+        return self._child(_words_of(np.random.SeedSequence(self._key, spawn_key=path)))
+
+    def _child(self, key: Key) -> Generator:
+        """A generator at the beginning of another stream."""
+        child = Generator(0)
+        child._key, child._fixed = key, self._fixed
+        return child
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it was given a seed or a state, and draws the same numbers in every run."""
+        return self._fixed
+
     def __reduce__(self) -> Any:
         return _at_state, (self.state,)
 
@@ -124,11 +227,12 @@ class Generator:
         """Whether it was made by the function that is being traced."""
         return self._made_in is not None and self._made_in == _trace_in_progress()
 
-    def take(self, count: int) -> dict[str, Any]:
+    def take(self, count: int, source: Source | None = None) -> dict[str, Any]:
         """Reserve words of the stream, so that no other draw can have them.
 
         Args:
             count: How many words.
+            source: Who takes them, and decides in a compiled function where the next are from.
 
         Returns:
             Key and offset, as parameters of a random op.
@@ -140,7 +244,7 @@ class Generator:
         with guard:
             key, offset = self._key, self._offset
             self._offset = offset + steps
-        return {"key": key, "offset": offset if again else Draw(offset, self, count)}
+        return {"key": key, "offset": offset if again else Draw(offset, self, count, source)}
 
     def give_back(self, draw: Draw) -> None:
         """Undo the last draw, unless another one has been made since."""
@@ -181,6 +285,18 @@ def _checked_state(state: Any) -> tuple[Key, int]:
     return words[:2], words[2]  # type: ignore[return-value]
 
 
+def _state_of_words(name: str, words: Any) -> tuple[Key, int]:
+    """The state that an array of four words stands for."""
+    array = np.asarray(words.detach() if isinstance(words, Tensor) else words)
+    if array.shape != (4,) or array.dtype != np.uint64:
+        raise ArgumentError(
+            f"{name}: got {a_type(words)} of shape {array.shape} and dtype {array.dtype}, expected "
+            "the state of a generator, an array of shape (4,) and dtype uint64"
+        )
+    low, high, offset, more = map(int, array)
+    return (low, high), offset + more * _WORD
+
+
 def _key_of(seed: int | Sequence[int]) -> Key:
     try:
         if seed is None:
@@ -201,16 +317,71 @@ def _words_of(sequence: Any) -> Key:
 _default = Generator()
 
 
-def source_of(generator: Generator | None) -> Generator:
-    """The generator to draw from: the default one if none is given."""
-    if generator is None:
-        return _default
-    if not isinstance(generator, Generator):
-        raise ArgumentError(
-            f"generator: got {a_type(generator)}, expected a gt.random.Generator, such as "
-            "gt.random.Generator(0)"
-        )
-    return generator
+# The functions that draw, by the names that seeds of single operations are given for.
+DRAWING = frozenset({
+    "alpha_dropout", "bernoulli", "beta", "categorical", "dirichlet", "dropout", "dropout1d",
+    "dropout2d", "dropout3d", "exponential", "feature_alpha_dropout", "fractional_max_pool2d",
+    "fractional_max_pool3d", "gamma", "gumbel_softmax", "normal", "permutation", "poisson", "rand",
+    "randint", "randn", "rrelu", "scaled_dot_product_attention", "uniform",
+})  # fmt: skip
+
+
+class Source:
+    """Where a call of a function draws from; a compiled function decides it anew at each call.
+
+    Args:
+        generator: The generator that the user named; None to let modes decide, or else to draw from
+            the default one.
+        name: The name of the function, one of `DRAWING`.
+    """
+
+    __slots__ = ("_generator", "_name")
+
+    def __init__(self, generator: Generator | None, name: str) -> None:
+        if not (generator is None or isinstance(generator, Generator)):
+            raise ArgumentError(
+                f"generator: got {a_type(generator)}, expected a gt.random.Generator, such as "
+                "gt.random.Generator(0)"
+            )
+        self._generator, self._name = generator, name
+
+    def take(self, count: int, near: Sequence[Any] = ()) -> dict[str, Any]:
+        """Reserve words of the stream, so that no other draw can have them.
+
+        Args:
+            count: How many words.
+            near: The arguments of the function, whose tapes may have a seed.
+
+        Returns:
+            Key and offset, as parameters of a random op.
+        """
+        generator = self._generator or _default
+        for mode in modes_for(near):
+            if (source := getattr(mode, "source", None)) is not None:
+                generator = source(self._name, self._generator, _default)
+                break
+        return generator.take(count, self)
+
+
+def source_of(generator: Generator | None, name: str) -> Source:
+    """Where to draw from: the default generator if none is given, or that of a tape or block."""
+    return Source(generator, name)
+
+
+def seed_in_force(name: str) -> Key | None:
+    """A seed from the block that governs draws, for a generator of NumPy's; None without one.
+
+    Args:
+        name: Who wants it; a strict block without a seed refuses by this name.
+    """
+    for mode in current().modes:
+        if (source := getattr(mode, "source", None)) is not None:
+            unseeded = Generator()
+            governing = source(name, None, unseeded)
+            if governing is not unseeded:
+                return governing.split(1)[0].state[0]  # type: ignore[no-any-return]
+            return None
+    return None
 
 
 def default_generator() -> Generator:
@@ -239,6 +410,36 @@ def manual_seed(seed: int | Sequence[int]) -> None:
     True
     """
     _default.manual_seed(seed)
+
+
+def get_rng_state() -> Any:
+    """Return the state of the default generator, to go back to it by `gt.set_rng_state`.
+
+    Returns:
+        An array of four words of 64 bits.
+
+    >>> state = gt.get_rng_state()
+    >>> x = gt.rand(3)
+    >>> gt.set_rng_state(state)
+    >>> bool(gt.all(x == gt.rand(3)))
+    True
+    """
+    return _default.state_dict()["state"]
+
+
+def set_rng_state(state: Any) -> None:
+    """Set the state of the default generator.
+
+    Args:
+        state: What `gt.get_rng_state` returned, in this process or in another one.
+
+    Raises:
+        ArgumentError: It is something else; the generator stays as it is.
+        WriteError: A compiled function sets it: that would only happen while it is traced.
+
+    >>> gt.set_rng_state(gt.get_rng_state())
+    """
+    _default.state = _state_of_words("set_rng_state", state)
 
 
 class _Engine:

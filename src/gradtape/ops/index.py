@@ -8,6 +8,7 @@ become integer arrays.
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
 from collections.abc import Callable, Sequence
 from types import EllipsisType, NoneType
@@ -286,6 +287,14 @@ def read_parts(x: Any, basic: Index, arrays: list[Any], at: int, **params: Any) 
         return getitem_basic(x, index=basic)
     part = x if basic == (FULL,) * len(basic) else getitem_basic(x, index=basic)
     return gather_axes(part, arrays, at, **params)
+
+
+def index_positions(shape: tuple[int, ...], index: Any, name: str) -> Any:
+    """The positions, in the flattened array of a shape, of the elements that an index selects."""
+    basic, arrays, at = split_index(index, shape, name)
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    params = {"name": name} if arrays else {}
+    return read_parts(numbers, basic, [adopted(array) for array in arrays], at, **params)
 
 
 # ---- x[index] -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_dtype, as_shape, weak_or_array
 from gradtape.ops.cast import astype
-from gradtape.ops.generator import Generator, Key, Words, source_of
+from gradtape.ops.generator import Generator, Key, Source, Words, source_of
 from gradtape.ops.inspection import result_type
 from gradtape.ops.shape import broadcasts_to
 from gradtape.typing import ArrayLike, Shape
@@ -113,26 +113,47 @@ random_normal = random_op("random_normal", _normal_numbers)
 
 def drawn(
     op: Callable[..., Any],
-    generator: Generator | None,
+    source: Source,
     count: int,
     /,
     *operands: Any,
+    near: Sequence[Any] = (),
     **params: Any,
 ) -> Tensor:
-    """The tensor that an op makes of `count` words of a generator."""
-    made = op(*operands, **params, **source_of(generator).take(count))
+    """The tensor that an op makes of `count` words of a generator.
+
+    Args:
+        op: The op.
+        source: Where to draw from.
+        count: How many words.
+        *operands: The operands of the op.
+        near: What else the user gave, whose tapes may have a seed.
+        **params: The parameters of the op.
+    """
+    made = op(*operands, **params, **source.take(count, (*operands, *near)))
     return made if isinstance(made, Tensor) else Tensor(made)
 
 
 def _draw(
-    name: str, op: Callable[..., Any], shape: Shape, dtype: Any, generator: Generator | None
+    name: str,
+    op: Callable[..., Any],
+    shape: Shape,
+    dtype: Any,
+    generator: Generator | None,
+    *parameters: Any,
 ) -> Tensor:
     """A tensor of floating numbers."""
-    dtype = as_dtype(dtype, name)
-    if not _bits(dtype):
-        raise DTypeError(f"{name}: got dtype {dtype}, expected one of {', '.join(_BITS)}")
-    sizes = as_shape(shape, name)
-    return drawn(op, generator, math.prod(sizes), shape=sizes, dtype=dtype)
+    dtype, sizes = as_floating(dtype, name), as_shape(shape, name)
+    source = source_of(generator, name)
+    return drawn(op, source, math.prod(sizes), near=parameters, shape=sizes, dtype=dtype)
+
+
+def as_floating(dtype: Any, name: str) -> np.dtype[Any]:
+    """A dtype in which there are random numbers."""
+    kind: np.dtype[Any] = as_dtype(dtype, name)
+    if not _bits(kind):
+        raise DTypeError(f"{name}: got dtype {kind}, expected one of {', '.join(_BITS)}")
+    return kind
 
 
 def _sizes(shape: tuple[Any, ...]) -> Any:
@@ -211,7 +232,7 @@ def drawn_dtype(dtype: Any, name: str, *parameters: Any) -> Any:
     return own if dtype is None else dtype
 
 
-def _draw_for(
+def draw_for(
     name: str,
     op: Callable[..., Any],
     shape: Shape | None,
@@ -221,7 +242,7 @@ def _draw_for(
 ) -> Tensor:
     """Numbers to be scaled by the parameters of a distribution."""
     sizes, kind = drawn_shape(shape, name, *parameters), drawn_dtype(dtype, name, *parameters)
-    return _draw(name, op, sizes, kind, generator)
+    return _draw(name, op, sizes, kind, generator, *parameters)
 
 
 def uniform(
@@ -249,7 +270,7 @@ def uniform(
     (2, 3)
     """
     low, high = weak_or_array(low), weak_or_array(high)
-    made = _draw_for("uniform", random_uniform, shape, dtype, generator, low, high)
+    made = draw_for("uniform", random_uniform, shape, dtype, generator, low, high)
     return astype(low + (high - low) * made, made.dtype, copy=False)  # type: ignore[no-any-return]
 
 
@@ -278,5 +299,5 @@ def normal(
     (3,)
     """
     loc, scale = weak_or_array(loc), weak_or_array(scale)
-    made = _draw_for("normal", random_normal, shape, dtype, generator, loc, scale)
+    made = draw_for("normal", random_normal, shape, dtype, generator, loc, scale)
     return astype(loc + scale * made, made.dtype, copy=False)  # type: ignore[no-any-return]

@@ -14,12 +14,14 @@ from gradtape.core import scalar
 from gradtape.core.define import elementwise, elementwise_op
 from gradtape.core.fast import F32, F64
 from gradtape.core.op import Facts, Zero, op_of
+from gradtape.core.promotion import is_half
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError
 from gradtape.ops import lowered
 from gradtape.ops.cast import copy as copy_of, imag, real
 from gradtape.ops.comparison import isfinite, logical_not
+from gradtape.ops.inspection import finfo
 from gradtape.ops.nonzero import nonzero
 from gradtape.typing import Array, ArrayLike
 
@@ -310,4 +312,9 @@ def nan_to_num(
     >>> gt.nan_to_num(np.array([1.0, np.nan]))
     array([1., 0.])
     """
+    dtype = getattr(x, "dtype", None)
+    if dtype is not None and is_half(dtype):  # computed in float32
+        largest = float(finfo(dtype).max)
+        posinf = largest if posinf is None else posinf
+        neginf = -largest if neginf is None else neginf
     return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)

@@ -91,7 +91,8 @@ def reshape(x: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | Non
     elif order == "F":
         out = transpose(_reshape(transpose(x), shape=new[::-1]))
     else:
-        raise ArgumentError(f'reshape: got order={order!r}, expected "C" or "F"')
+        keep = "; to keep the first axis, x.reshape(len(x), -1)" if isinstance(order, int) else ""
+        raise ArgumentError(f'reshape: got order={order!r}, expected "C" or "F"{keep}')
     if copy is None:
         return out
     if copy:
@@ -264,7 +265,10 @@ def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
     axes = axes if isinstance(axes, Sequence) else np.atleast_1d(axes).tolist()
     order = normalize_axes(tuple(axes), ndim, "transpose")
     if len(order) != ndim:
-        raise AxisError(f"transpose: got axes {tuple(axes)}, expected all {ndim} of them once")
+        swap = f"; use swapaxes{tuple(axes)} to swap these two" if len(order) == 2 else ""
+        raise AxisError(
+            f"transpose: got axes {tuple(axes)}, expected all {ndim} of them once{swap}"
+        )
     return _transpose(x, axes=order)
 
 

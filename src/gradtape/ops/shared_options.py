@@ -40,7 +40,7 @@ _NOTHING: Mapping[str, str] = {}
 
 
 def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
-    """Complete the docstring of a function with the texts of tables about its parameters.
+    """Complete the docstring of a function or class with the texts of tables about its parameters.
 
     Args:
         *tables: The text about each parameter; the first table that has it wins.
@@ -51,8 +51,7 @@ def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) ->
     def complete(function: F) -> F:
         if function.__doc__ is None:  # as with `python -OO`
             return function
-        code = function.__code__
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        names = _parameters_of(function)
         paragraphs = inspect.cleandoc(function.__doc__).split("\n\n")
         _complete_section(paragraphs, "Args", names, known)
         _complete_section(paragraphs, "Raises", raises, raises)
@@ -60,6 +59,16 @@ def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) ->
         return function
 
     return complete
+
+
+def _parameters_of(function: Any) -> Iterable[str]:
+    """The names of the parameters of a function, or of what makes the objects of a class."""
+    signature = getattr(function, "__signature__", None)
+    if signature is not None:
+        return tuple(signature.parameters)
+    made_by = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
+    code = made_by.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # type: ignore[no-any-return]
 
 
 def wrapped(text: str) -> str:
@@ -109,7 +118,7 @@ def _entries(section: str) -> dict[str, str]:
 def _stands_below(paragraph: str, title: str) -> bool:
     """Whether a paragraph comes after a section: an example, or the errors after the arguments."""
     first, _, rest = paragraph.partition("\n")
-    if title == "Args" and first in ("Returns:", "Raises:"):
+    if title == "Args" and first in ("Attributes:", "Returns:", "Raises:"):
         return True
     # An example may be of one function of a family (`ops.family`).
     return first.startswith(">>> ") or (first.endswith(":") and rest.startswith(">>> "))

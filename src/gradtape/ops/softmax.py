@@ -57,7 +57,8 @@ def _prepared(name: str, x: ArrayLike, axis: Axis) -> tuple[Array, Axes]:
 # ---- softmax ------------------------------------------------------------------------------------
 
 
-def _softmax_forward(xp: Any, x: Any, axis: Axes, limits: bool) -> Any:
+def softmax_forward(xp: Any, x: Any, axis: Axes, limits: bool) -> Any:
+    """The forward of `softmax_over`; a new array."""
     x = _float(x)
     top = _largest(xp, x, axis)
     if not limits or _finite(xp, top):
@@ -73,7 +74,7 @@ def _softmax_forward(xp: Any, x: Any, axis: Axes, limits: bool) -> Any:
 # arguments: shares among those that are +inf, and 0 if all are −inf, instead of NaN.
 softmax_over = general(
     "softmax",
-    _softmax_forward,
+    softmax_forward,
     infer=_infer_float,
     vjps=(
         lambda ct, out, _x, axis, limits: out * (ct - sum_over(ct * out, axis=axis, keepdims=True)),
@@ -105,7 +106,7 @@ def softmax(x: ArrayLike, /, axis: Axis = -1) -> Array:
 # ---- log_softmax --------------------------------------------------------------------------------
 
 
-def _log_softmax_forward(xp: Any, x: Any, axis: Axes) -> Any:
+def _logsoftmax_forward(xp: Any, x: Any, axis: Axes) -> Any:
     x = _float(x)
     down = x - _largest(xp, x, axis)
     return down - xp.log(sum_forward(xp, xp.exp(down), axis, True))
@@ -114,7 +115,7 @@ def _log_softmax_forward(xp: Any, x: Any, axis: Axes) -> Any:
 # With p = exp(out): d out = dx − Σ p·dx; transpose: ct − p·Σ ct
 _log_softmax = general(
     "log_softmax",
-    _log_softmax_forward,
+    _logsoftmax_forward,
     infer=_infer_float,
     vjps=(lambda ct, out, _x, axis: ct - exp(out) * sum_over(ct, axis=axis, keepdims=True),),
     jvp=lambda tangents, out, _x, axis: (

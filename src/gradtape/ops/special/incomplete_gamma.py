@@ -71,10 +71,10 @@ def _slope_by_x(ct: Any, _out: Any, a: Any, x: Any, order: int) -> Any:
 
 
 # ∂ⁿP/∂aⁿ: one order more in a; in x the same derivative of the density
-_gammainc_slope: Callable[..., Any] = elementwise_op(
+gammainc_slope: Callable[..., Any] = elementwise_op(
     "gammainc_slope",
     gamma_slope,
-    lambda ct, _out, a, x, order: ct * _gammainc_slope(a, x, order=order + 1),
+    lambda ct, _out, a, x, order: ct * gammainc_slope(a, x, order=order + 1),
     _slope_by_x,
 )
 
@@ -84,7 +84,7 @@ _gammainc_slope: Callable[..., Any] = elementwise_op(
 
 # dP = ∂P/∂a·da + xᵃ⁻¹·e⁻ˣ/Γ(a)·dx
 @scipy_function(
-    lambda ct, _out, a, x: ct * _gammainc_slope(a, x, order=1),
+    lambda ct, _out, a, x: ct * gammainc_slope(a, x, order=1),
     lambda ct, _out, a, x: sloped(ct, gamma_density(a, x)),
 )
 def gammainc(a: ArrayLike, x: ArrayLike, /) -> Array:
@@ -97,7 +97,7 @@ def gammainc(a: ArrayLike, x: ArrayLike, /) -> Array:
 
 # Q = 1 − P
 @scipy_function(
-    lambda ct, _out, a, x: -ct * _gammainc_slope(a, x, order=1),
+    lambda ct, _out, a, x: -ct * gammainc_slope(a, x, order=1),
     lambda ct, _out, a, x: -sloped(ct, gamma_density(a, x)),
 )
 def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Array:
@@ -108,14 +108,15 @@ def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Array:
     """
 
 
-def _inverse_by_a(ct: Any, out: Any, a: Any, _y: Any) -> Any:
+def inverse_by_shape(ct: Any, out: Any, a: Any, _y: Any = None) -> Any:
+    """`ct` times −(∂P/∂a)/p(a, x): how x moves with `a` where P(a, x) stays the same."""
     # At x = 0 the slope is 0, whatever the density is.
     density = where(out == 0, 1.0, gamma_density(a, where(out == 0, 1.0, out)))
-    return -ct * (_gammainc_slope(a, out, order=1) / density)
+    return -ct * (gammainc_slope(a, out, order=1) / density)
 
 
 # x with P(a, x) = y: dx = (dy − ∂P/∂a·da)/p(a, x)
-@scipy_function(_inverse_by_a, lambda ct, out, a, _y: ct / gamma_density(a, out))
+@scipy_function(inverse_by_shape, lambda ct, out, a, _y: ct / gamma_density(a, out))
 def gammaincinv(a: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `gammainc` in its second argument.
 
@@ -125,7 +126,7 @@ def gammaincinv(a: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 # x with Q(a, x) = y: dx = −(dy + ∂P/∂a·da)/p(a, x)
-@scipy_function(_inverse_by_a, lambda ct, out, a, _y: -ct / gamma_density(a, out))
+@scipy_function(inverse_by_shape, lambda ct, out, a, _y: -ct / gamma_density(a, out))
 def gammainccinv(a: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `gammaincc` in its second argument.
 
