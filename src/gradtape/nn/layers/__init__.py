@@ -1,0 +1,1 @@
+"""Layers: modules over the functions of `gradtape.ops.nn`."""
