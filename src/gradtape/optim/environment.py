@@ -1,4 +1,4 @@
-"""Optimizers of variables in an environment: the pure rules, with their state in variables.
+"""Optimizers of variables in an environment: pure functions, with their state in variables.
 
 The state of an optimizer called "adam" is in the namespace "adam" of the same environment, so that
 it is saved and loaded with the parameters.
@@ -15,16 +15,14 @@ import numpy as np
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, VariableError, a_type
 from gradtape.lazy.variables import VariableEnvironment, VariableId
-from gradtape.optim.rule import Rule
-
-_STEP = "step"
+from gradtape.optim.pure import PureOptimizer
 
 
 class EnvironmentOptimizer:
     """An optimizer of variables; made by `gt.optim.Adam.default` or `on_environment`.
 
     It keeps for each variable what its rule remembers, and how many steps that variable has made:
-    for a variable `"layer/w"` of Adam, the variables `sum.layer.w`, `square.layer.w` and
+    for a variable `"layer/w"` of Adam, the variables `mean.layer.w`, `square.layer.w` and
     `step.layer.w` in the namespace of the optimizer. If they are in the environment already,
     because it was loaded from a file, the optimizer continues from them.
 
@@ -32,11 +30,11 @@ class EnvironmentOptimizer:
         name: Its namespace, such as `"adam"`.
         variables: The ids of the variables it may change.
         environment: The environment they are in.
-        rule: The pure rule.
+        optimizer: The optimizer whose pure functions are used.
 
     Attributes:
         name: Its namespace.
-        rule: The pure rule, which can be replaced between updates.
+        optimizer: That optimizer; its `defaults` may be set between updates.
 
     Raises:
         ArgumentError: No or not only ids are given, one appears twice, or the namespace holds the
@@ -52,7 +50,7 @@ class EnvironmentOptimizer:
     >>> env.array(w).round(6)
     array([0.9, 1.9])
     >>> env.namespace("adam").current_var_names()
-    ['sum.w', 'square.w', 'step.w']
+    ['mean.w', 'square.w', 'step.w']
     """
 
     def __init__(
@@ -60,26 +58,26 @@ class EnvironmentOptimizer:
         name: str,
         variables: Iterable[VariableId],
         environment: VariableEnvironment,
-        rule: Rule,
+        optimizer: PureOptimizer,
     ) -> None:
         if not isinstance(environment, VariableEnvironment):
             raise ArgumentError(
-                f"{rule.name}: got {a_type(environment)}, expected a gt.VariableEnvironment"
+                f"{optimizer.name}: got {a_type(environment)}, expected a gt.VariableEnvironment"
             )
         self.name = name
-        self.rule = rule
+        self.optimizer = optimizer
         self._environment = environment
         # The variables of the state, by name, of each variable.
         self._state = self._placed(self._checked_ids(variables))
 
     @property
     def lr(self) -> Any:
-        """The rule's learning rate; may be set between updates."""
-        return self.rule.lr
+        """The learning rate; may be set between updates."""
+        return self.optimizer.defaults["lr"]
 
     @lr.setter
     def lr(self, value: Any) -> None:
-        self.rule = self.rule.replace(lr=value)
+        self.optimizer.defaults["lr"] = value
 
     @property
     def variables(self) -> list[VariableId]:
@@ -123,32 +121,38 @@ class EnvironmentOptimizer:
         self._environment.assign_all(changed, copy=not is_own)
 
     def __repr__(self) -> str:
-        return f"<{self.rule.name} {self.name!r}, lr={self.lr}, {len(self._state)} variables>"
+        return f"<{self.optimizer.name} {self.name!r}, lr={self.lr}, {len(self._state)} variables>"
 
     # ---- one step --------------------------------------------------------------------------
 
     def _stepped(self, gradients: dict[VariableId, Any]) -> dict[VariableId, Any]:
         """The new values of variables and of their state, by id."""
-        array, rule = self._environment.array, self.rule
+        array, optimizer = self._environment.array, self.optimizer
+        slots, clock = self._names()
         # Those that have made as many steps go together.
-        groups: dict[int, list[VariableId]] = {}
+        groups: dict[tuple[Any, ...], list[VariableId]] = {}
         for number in gradients:
-            step = int(array(self._state[number][_STEP])) if rule.counts else 0
-            groups.setdefault(step, []).append(number)
+            times = tuple([array(self._state[number][name]).item() for name in clock])
+            groups.setdefault(times, []).append(number)
         changed: dict[VariableId, Any] = {}
-        for step, group in groups.items():
-            held = {slot: {n: array(self._state[n][slot]) for n in group} for slot in rule.slots}
-            values, state = rule.apply(
+        for times, group in groups.items():
+            held = {slot: {n: array(self._state[n][slot]) for n in group} for slot in slots}
+            values, state = optimizer.apply(
                 {n: array(n) for n in group},
                 {n: gradients[n] for n in group},
-                {**held, _STEP: step} if rule.counts else held,
+                held | dict(zip(clock, times, strict=True)),
             )
             changed |= values
-            for slot, place in ((slot, n) for slot in rule.slots for n in group):
+            for slot, place in ((slot, n) for slot in slots for n in group):
                 changed[self._state[place][slot]] = state[slot][place]
-            if rule.counts:
-                changed |= {self._state[n][_STEP]: state[_STEP] for n in group}
+            for name in clock:
+                changed |= {self._state[n][name]: state[name] for n in group}
         return changed
+
+    def _names(self) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """The names of the slots, and the numbers that count steps before the first one."""
+        numbers = self.optimizer.defaults
+        return self.optimizer.slot_names(numbers), self.optimizer.first_clock(numbers)
 
     def _evaluated(self, grads: list[Any], ctx: Any, feeder: Any) -> list[Any]:
         """The gradients as arrays."""
@@ -199,40 +203,44 @@ class EnvironmentOptimizer:
     def _checked_ids(self, variables: Iterable[VariableId]) -> list[VariableId]:
         ids = _listed(variables, "var_ids")
         if not ids:
-            raise ArgumentError(f"{self.rule.name}: got no variables, expected at least one id")
+            raise ArgumentError(
+                f"{self.optimizer.name}: got no variables, expected at least one id"
+            )
         values = []
         for number in ids:
             try:
                 values.append(self._environment.array(number))
             except VariableError:
                 raise VariableError(
-                    f"{self.rule.name}: got {number!r} among the variables, expected their ids, "
-                    "such as env.default_namespace().current_var_ids()"
+                    f"{self.optimizer.name}: got {number!r} among the variables, expected their "
+                    "ids, such as env.default_namespace().current_var_ids()"
                 ) from None
         if len(set(ids)) < len(ids):
-            raise ArgumentError(f"{self.rule.name}: got a variable twice: {ids}")
-        self.rule.init(values)  # checks the dtypes
+            raise ArgumentError(f"{self.optimizer.name}: got a variable twice: {ids}")
+        self.optimizer.init(values)  # checks the dtypes
         return [int(number) for number in ids]
 
     def _placed(self, ids: list[VariableId]) -> dict[VariableId, dict[str, VariableId]]:
         """Find the variables of the state, or make them if there are none of them."""
-        environment, rule = self._environment, self.rule
+        environment, optimizer = self._environment, self.optimizer
+        names, clock = self._names()
+        counted = {name: np.asarray(value) for name, value in clock.items()}
         space = environment.namespace(self.name)
         first: dict[str, tuple[VariableId, str, Any]] = {}
         for number in ids:
             own = environment.name_of(number).replace("/", ".")
-            slots = dict(zip(rule.slots, rule.start(environment.array(number)), strict=True))
-            for part, value in (slots | ({_STEP: np.int64(0)} if rule.counts else {})).items():
+            slots = dict(zip(names, optimizer.started(environment.array(number)), strict=True))
+            for part, value in (slots | counted).items():
                 if (name := f"{part}.{own}") in first:
                     raise ArgumentError(
-                        f"{rule.name}: got two variables whose state would be called {name!r}; "
-                        "rename one of them, or use two optimizers"
+                        f"{optimizer.name}: got two variables whose state would be called "
+                        f"{name!r}; rename one of them, or use two optimizers"
                     )
                 first[name] = number, part, np.asarray(value)
         found = [name for name in first if name in space]
         if len(space) and (len(found) < len(first) or len(space) > len(first)):
             raise ArgumentError(
-                f"{rule.name}: got the name {self.name!r}, a namespace with other variables: "
+                f"{optimizer.name}: got the name {self.name!r}, a namespace with other variables: "
                 f"{', '.join(space.current_var_names()[:5])}, …; choose another name"
             )
         for name in found:
@@ -246,7 +254,7 @@ class EnvironmentOptimizer:
         array = self._environment.array(number)
         if array.shape != expected.shape or array.dtype != expected.dtype:
             raise ShapeError(
-                f"{self.rule.name}: got {array.dtype}{list(array.shape)} in "
+                f"{self.optimizer.name}: got {array.dtype}{list(array.shape)} in "
                 f"{self._environment.name_of(number)!r}, expected "
                 f"{expected.dtype}{list(expected.shape)}, as its variable has"
             )
