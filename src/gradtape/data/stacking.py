@@ -1,0 +1,70 @@
+"""Putting items together to a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import tree
+from gradtape.core.tensor import Tensor
+from gradtape.errors import ArgumentError, ShapeError, a_type
+
+
+def collate(items: Sequence[Any]) -> Any:
+    """Put items together to a batch: arrays and numbers are stacked, strings are listed.
+
+    Args:
+        items: Arrays, tensors, numbers, strings, or containers of them that are all alike.
+
+    Returns:
+        The containers of an item, with arrays that have one more axis, the first.
+
+    Raises:
+        ArgumentError: A tensor requires a gradient.
+        ShapeError: Arrays differ in shape, or containers in structure.
+
+    >>> gt.data.collate([{"x": np.zeros(2), "label": 3}, {"x": np.ones(2), "label": 4}])
+    {'x': array([[0., 0.],
+           [1., 1.]]), 'label': array([3, 4])}
+    """
+    flat = [tree.flatten(item) for item in items]
+    structure = flat[0][1]
+    for number, (_, other) in enumerate(flat):
+        if other != structure:
+            raise ShapeError(
+                f"collate: items 0 and {number} of the batch differ, {_described(items[0])} and "
+                f"{_described(items[number])}; give the loader a collate= of your own"
+            )
+    columns = zip(*(leaves for leaves, _ in flat), strict=True)
+    return tree.unflatten(structure, [_stacked(column) for column in columns])
+
+
+def _described(item: Any) -> str:
+    """An item in words: "a dict of 'x', 'y'", "a tuple of 2"."""
+    if isinstance(item, dict):
+        return f"a dict of {', '.join(map(repr, item))}"
+    return f"{a_type(item)} of {len(item)}" if isinstance(item, list | tuple) else a_type(item)
+
+
+def _stacked(column: Sequence[Any]) -> Any:
+    first = column[0]
+    if isinstance(first, str | bytes):
+        return list(column)
+    if isinstance(first, Tensor):
+        if any(one.requires_grad for one in column):
+            raise ArgumentError(
+                "collate: an item has a tensor that requires a gradient, which the batch would "
+                "not pass on; use detach(), or give the loader a collate= of your own"
+            )
+        return Tensor(_stacked([one.detach().numpy() for one in column]))
+    arrays = [np.asarray(one) for one in column]
+    for number, array in enumerate(arrays):
+        if array.shape != arrays[0].shape:
+            raise ShapeError(
+                f"collate: items 0 and {number} of the batch have shapes {arrays[0].shape} and "
+                f"{array.shape}, expected equal ones; pad them, or give the loader a collate= of "
+                "your own"
+            )
+    return np.stack(arrays)
