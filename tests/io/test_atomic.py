@@ -119,3 +119,27 @@ def test_a_folder_that_is_not_there_is_an_error_of_the_file(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         write(path, "new")
     assert caught.value.filename == str(path)
+
+
+def test_what_killed_processes_left_is_swept_up(tmp_path):
+    left, held, recent = (tmp_path / f".gradtape-{name}.tmp" for name in ("left", "held", "recent"))
+    other = tmp_path / "other.tmp"
+    for file in (left, held, recent, other):
+        file.write_text("part")
+    for file in (left, held, other):
+        os.utime(file, (0, 0))
+    fcntl = pytest.importorskip("fcntl", reason="there are no such locks")
+    with held.open("w") as writer:
+        os.utime(held, (0, 0))
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        write(tmp_path / "file", "new")
+    assert set(os.listdir(tmp_path)) == {"file", held.name, recent.name, "other.tmp"}
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="not a regular file"):
+        write(path, "new")
+    assert stat.S_ISFIFO(os.stat(path).st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]

@@ -1,7 +1,10 @@
 """Arrays saved to files come back bit for bit; files that are not whole are refused."""
 
+import itertools
 import json
 import os
+import signal
+import time
 from collections import OrderedDict, namedtuple
 
 import ml_dtypes
@@ -120,7 +123,7 @@ def test_values_of_recorded_tensors(path):
 
 
 def test_optimizer_state_round_trips(path):
-    rule = gt.optim.AdamRule(lr=0.1)
+    rule = gt.optim.Adam(lr=0.1)
     params = {"w": np.ones(3)}
     params, state = rule.apply(params, params, rule.init(params))
     gt.save(path, (params, state))
@@ -184,6 +187,8 @@ def test_a_failing_write_leaves_the_old_file(path, monkeypatch):
     before = path.read_bytes()
 
     class Failing:
+        SafetensorError = ValueError
+
         @staticmethod
         def save_file(_arrays, temporary, metadata):
             with open(temporary, "wb") as file:
@@ -287,6 +292,96 @@ def test_files_of_others_are_read(path):
     data = np.array([1 + 2j], np.complex64).tobytes()
     path.write_bytes(file_of({"x": one("U8", [8], 0, 8), "e": one("F16", [0], 0, 0)}, data))
     assert gt.load(path)["x"].tobytes() == data
+
+
+def test_damage_to_the_data_is_noticed(path):
+    gt.save(path, {"a": np.ones(3), "flags": np.array([True, False]), "z": np.array([1 + 2j])})
+    content = path.read_bytes()
+    data = len(content) - 8 * 3 - 2 - 16
+    for place in range(data, len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(FileFormatError, match=r"checksum of '(a|flags|z)' differs"):
+            gt.load(path)
+
+
+def test_damage_to_the_metadata_is_noticed(path):
+    gt.save(path, {"a": np.ones(3)}, metadata={"epoch": "1700", "note": "kept"})
+    content = path.read_bytes()
+    for old, new in ((b"1700", b"1710"), (b"note", b"nose"), (b"kept", b"left")):
+        path.write_bytes(content.replace(old, new))
+        with pytest.raises(FileFormatError, match="checksum of the metadata differs"):
+            gt.load(path)
+
+
+def test_a_changed_shape_is_noticed(path):
+    gt.save(path, {"a": np.ones((2, 3))})
+    content = path.read_bytes()
+    assert content.count(b"[2,3]") == 1
+    path.write_bytes(content.replace(b"[2,3]", b"[3,2]"))
+    with pytest.raises(FileFormatError, match="checksum of 'a' differs"):
+        gt.load(path)
+
+
+def test_files_of_newer_versions_are_refused(path):
+    metadata = {"gradtape.version": "2"}
+    path.write_bytes(file_of({"__metadata__": metadata, "x": one("U8", [1], 0, 1)}, b"7"))
+    with pytest.raises(FileFormatError, match=r"version 2 of the format.*update"):
+        gt.load(path)
+
+
+def test_weights_go_to_pytorch_and_back_by_files(path):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    files = pytest.importorskip("safetensors.torch")
+    ours = gt.nn.Sequential(gt.nn.Linear(3, 4), gt.nn.BatchNorm1d(4), gt.nn.Linear(4, 2))
+    theirs = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)
+    )
+    gt.save(path, ours.state_dict())
+    theirs.load_state_dict(files.load_file(path))
+    files.save_file(theirs.state_dict(), path)
+    other = gt.nn.Sequential(gt.nn.Linear(3, 4), gt.nn.BatchNorm1d(4), gt.nn.Linear(4, 2))
+    other.load_state_dict(gt.load(path))
+    for name, array in ours.state_dict().items():
+        np.testing.assert_array_equal(other.state_dict()[name], array)
+
+
+def _save_for_ever(path, seeds, first_saved):
+    try:
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            arrays = {f"layer.{n}": rng.normal(size=(37, 11)) for n in range(5)}
+            gt.save(path, {**arrays, "seed": np.array(seed)}, metadata={"seed": str(seed)})
+            if seed % 1000 == 0:
+                os.write(first_saved, b".")
+    finally:
+        os._exit(1)  # not on with the tests
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a child is forked and killed")
+def test_a_thousand_kills_leave_whole_files(path):
+    delays = np.random.default_rng(0).uniform(0, 0.02, 1000)
+    for number, delay in enumerate(delays):
+        saved, first_saved = os.pipe()
+        child = os.fork()
+        if not child:
+            _save_for_ever(path, itertools.count(1000 * number), first_saved)
+        os.close(first_saved)
+        assert os.read(saved, 1)  # however slow the machine is
+        os.close(saved)
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        found = gt.load(path)
+        seed = int(found["seed"])
+        assert seed // 1000 == number
+        assert gt.load_metadata(path) == {"seed": str(seed)}
+        rng = np.random.default_rng(seed)
+        for n in range(5):
+            np.testing.assert_array_equal(found[f"layer.{n}"], rng.normal(size=(37, 11)))
+    assert any(path.parent.glob(".gradtape-*.tmp"))  # kills came in the middle of saves
 
 
 WHOLE = file_of(

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: nothing is swept up there
+    fcntl = None  # type: ignore[assignment]
+
 Path = str | os.PathLike[str]
+
+_START, _END = ".gradtape-", ".tmp"
+# Seconds after which a file that nobody holds is taken for one that a killed process left.
+_OLD = 60.0
 
 
 @contextmanager
@@ -26,15 +37,20 @@ def replacing(path: Path) -> Iterator[str]:
         The path of an empty file in the same folder, to write to.
     """
     target = os.path.realpath(path)
+    if os.path.exists(target) and not (os.path.isfile(target) or os.path.isdir(target)):
+        # As the administrator, one could replace a device by a file.
+        raise OSError(errno.EINVAL, "It is not a regular file", os.fspath(path))
     folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".gradtape-{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f"{_START}{secrets.token_hex(8)}{_END}")
     try:
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        held = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as error:
         # Of the file that was asked for, not of one that nobody has heard of.
         error.filename = os.fspath(path)
         raise
     try:
+        _lock(held)
+        _sweep(folder)
         with suppress(FileNotFoundError):
             os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
         yield temporary
@@ -44,8 +60,39 @@ def replacing(path: Path) -> Iterator[str]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+    finally:
+        os.close(held)
     # The name is in the folder, which is written by itself.
     _to_disk(folder, os.O_RDONLY)
+
+
+def _lock(descriptor: int) -> bool:
+    """Hold a file until it is closed or this process ends; whether that could be done."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def _sweep(folder: str) -> None:
+    """Remove what processes left behind that were killed while they wrote."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(_START) and entry.name.endswith(_END):
+                with suppress(OSError):
+                    _remove_if_left(entry.path)
+
+
+def _remove_if_left(path: str) -> None:
+    if time.time() - os.stat(path).st_mtime < _OLD:
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        if _lock(descriptor):
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
 
 
 def _to_disk(path: str, flags: int) -> None:

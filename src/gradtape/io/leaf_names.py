@@ -13,7 +13,9 @@ SINGLE_NAME = "array"
 _SEPARATOR = "."
 
 
-def named_leaves(containers: Any, function: str) -> tuple[dict[str, Any], tree.Structure]:
+def named_leaves(
+    containers: Any, function: str, *, view: str = tree.ALL_ARRAYS
+) -> tuple[dict[str, Any], tree.Structure]:
     """The leaves of nested containers by name, and the structure that puts them back.
 
     A name has the keys of dicts, positions in lists and tuples, and the fields of named tuples on
@@ -22,14 +24,15 @@ def named_leaves(containers: Any, function: str) -> tuple[dict[str, Any], tree.S
     Args:
         containers: Nested containers, or a single leaf.
         function: The caller, for errors.
+        view: Which leaves of modules: all arrays, or parameters alone (`tree.NAMESPACE`).
 
     Raises:
         ArgumentError: A key is neither a string nor an integer, or two leaves have the same name.
     """
-    leaves, structure = tree.flatten(containers)
+    leaves, structure = tree.flatten(containers, view=view)
     if structure is tree.SINGLE:
         return {SINGLE_NAME: leaves[0]}, structure
-    accessors = tree.loaded().tree_accessors(containers, namespace=tree.NAMESPACE)
+    accessors = tree.loaded().tree_accessors(containers, namespace=view)
     names = [_joined(accessor, function) for accessor in accessors]
     if doubled := [name for name, count in Counter(names).items() if count > 1]:
         raise ArgumentError(

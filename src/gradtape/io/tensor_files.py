@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,11 @@ _SMALL_DTYPES = {
 # The format has no complex128, and older releases no complex64: they are stored as real numbers
 # with a last axis of two, and their names listed under this key of the metadata.
 _COMPLEX = "gradtape.complex"
+# Which version of these conventions a file follows, and a checksum of each array by its name; that
+# of the metadata has the name that no array can have.
+_VERSION = "gradtape.version"
+_CHECKSUMS = "gradtape.checksums"
+_NEWEST = 1
 _OWN = "gradtape."
 # A name that the format keeps for itself.
 _RESERVED = "__metadata__"
@@ -59,7 +65,8 @@ def save(path: Path, tensors: Any, *, metadata: Mapping[str, str] | None = None)
     """Save arrays to a file in the format safetensors.
 
     The file is written under another name, and takes the place of an old one when it is complete
-    and on the disk; if anything goes wrong, the old file is whole.
+    and on the disk; if anything goes wrong, the old file is whole. It has checksums of the arrays
+    and the metadata, by which `load` notices what was damaged later.
 
     Names in the file are the keys and positions on the way to an array, with dots between them:
     `{"layers": [{"w": x}]}` is saved as `layers.0.w`. A single array is called `array`. Complex
@@ -185,10 +192,37 @@ def write(path: Path, leaves: Mapping[str, Any], metadata: Mapping[str, str]) ->
     arrays = {name: _as_array(leaf, name) for name, leaf in leaves.items()}
     pairs = [name for name, array in arrays.items() if array.dtype.kind == "c"]
     stored = {name: _stored(array) for name, array in arrays.items()}
-    notes = {**metadata, _COMPLEX: json.dumps(pairs)} if pairs else dict(metadata)
+    sums = {name: checksum(_name_of(x.dtype), x.shape, x) for name, x in stored.items()}
+    notes = {**metadata, _VERSION: str(_NEWEST)}
+    if pairs:
+        notes[_COMPLEX] = json.dumps(pairs)
+    notes[_CHECKSUMS] = json.dumps({**sums, _RESERVED: _checksum_of_strings(notes)})
     save_file = load_module("safetensors.numpy").save_file
+    failure = load_module("safetensors").SafetensorError
     with replacing(path) as temporary:
-        save_file(stored, temporary, metadata=notes or None)
+        try:
+            save_file(stored, temporary, metadata=notes)
+        except failure as error:
+            # The package hides that the disk is full in an error of its own.
+            raise OSError(f"{os.fspath(path)!r} cannot be written: {error}") from None
+
+
+def _name_of(dtype: Any) -> str:
+    """The name of a dtype in the format."""
+    return next(n for n, own in {**_DTYPES, **_SMALL_DTYPES}.items() if own == dtype.name)
+
+
+def checksum(dtype: str, shape: Sequence[int], data: Any) -> str:
+    """A checksum of an array, of its dtype as the format calls it, and of its shape."""
+    head = f"{dtype}{list(shape)}".encode()
+    content: Any = data.reshape(-1).view(np.uint8) if isinstance(data, np.ndarray) else data
+    return f"{zlib.crc32(content, zlib.crc32(head)):08x}"
+
+
+def _checksum_of_strings(metadata: Mapping[str, str]) -> str:
+    """A checksum of all metadata but the checksums."""
+    others = {name: text for name, text in metadata.items() if name != _CHECKSUMS}
+    return f"{zlib.crc32(json.dumps(others, sort_keys=True).encode()):08x}"
 
 
 def _as_array(leaf: Any, name: str) -> Any:
@@ -250,12 +284,24 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         )
         metadata = header.get(_RESERVED) or {}
         pairs = set(json.loads(metadata.get(_COMPLEX, "[]")))
+        version = int(metadata.get(_VERSION, _NEWEST))
+        sums = dict(json.loads(metadata.get(_CHECKSUMS, "{}")))
     except (safetensors.SafetensorError, ValueError, TypeError, RecursionError) as error:
         raise _damaged(path, str(error)) from None
+    if version > _NEWEST:
+        raise FileFormatError(
+            f"load: got {os.fspath(path)!r} in version {version} of the format, expected at most "
+            f"{_NEWEST}; it was written by a newer gradtape: update this one"
+        )
     if unknown := pairs.difference(entries):
         raise _damaged(path, f"complex numbers {sorted(map(str, unknown))} are not there")
+    if sums.get(_RESERVED) not in (None, _checksum_of_strings(metadata)):
+        raise _damaged(path, "the checksum of the metadata differs: it was damaged or changed")
     arrays = {}
     for name in sorted(entries):
+        entry = entries[name]
+        if sums.get(name) not in (None, checksum(entry["dtype"], entry["shape"], entry["data"])):
+            raise _damaged(path, f"the checksum of {name!r} differs: it was damaged or changed")
         try:
             array = _array(entries.pop(name), name in pairs)
         except (ValueError, TypeError, OverflowError) as error:
