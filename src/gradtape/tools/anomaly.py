@@ -76,9 +76,9 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
         results = (out,) if op.outputs == 1 else out
         for result in results:
             self._note(result, line)
-        pushed = self._first([tangent for result in results for tangent in _tangents(result)])
+        pushed = self._first([tangent for result in results for tangent in tangents_of(result)])
         found = self._first(results) or pushed
-        given = [*args, *[tangent for arg in args for tangent in _tangents(arg)]]
+        given = [*args, *[tangent for arg in args for tangent in tangents_of(arg)]]
         if found is None or self._first(given) is not None:
             return out
         if found is pushed:
@@ -93,7 +93,7 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
         before = proceed.so_far()
         given: Sequence[Any] = proceed()
         found = self._spoiled(before, given)
-        changed = self._spoiled(*[[_tangents(one) for one in all_] for all_ in (before, given)])
+        changed = self._spoiled(*[[tangents_of(one) for one in all_] for all_ in (before, given)])
         if (found or changed) is not None:
             self._blame(record, proceed, found, changed)
         self._note_computed(given, self._line(record))
@@ -114,7 +114,7 @@ class detect_anomaly(Scope):  # noqa: N801 - used like a function, as no_grad is
                 raise _error(what, found or changed, self._line(record), why=why, advise=True)
         elif found is not None:
             raise _error(what, found, self._line(record), advise=True)
-        elif self._first([t for x in _parts([*given, out]) for t in _tangents(x)]) is None:
+        elif self._first([t for x in _parts([*given, out]) for t in tangents_of(x)]) is None:
             what = f"the tangent of the gradient of {record.op.name} gives"
             raise _error(what, changed, self._line(record), advise=True)
 
@@ -220,7 +220,7 @@ def _parts(values: Sequence[Any]) -> list[Any]:
     return [part for one in values for part in (one if isinstance(one, tuple | list) else (one,))]
 
 
-def _tangents(value: Any) -> list[Any]:
+def tangents_of(value: Any) -> list[Any]:
     """The tangents of a value at all levels, and what `jet` has in place of them."""
     found: list[Any] = []
     while isinstance(value, Tensor):

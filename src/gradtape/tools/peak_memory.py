@@ -53,7 +53,7 @@ class PeakMeter:
 
     def _resident(self) -> int | None:
         """Resident bytes; the peak since the last reset is entered where it is waited for."""
-        found = _resident_and_peak()
+        found = resident_and_peak()
         if found is None:
             return None
         resident, peak = found
@@ -62,7 +62,7 @@ class PeakMeter:
         return resident
 
 
-def _resident_and_peak() -> tuple[int, int] | None:
+def resident_and_peak() -> tuple[int, int] | None:
     """Resident bytes now and at the peak; None where the system does not tell."""
     try:
         lines = STATUS.read_text().splitlines()
