@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
-from gradtape import demo
+from gradtape.locks import load
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,19 +23,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("version", help="print the version")
     training = commands.add_parser(
         "demo",
-        help="train a classifier of handwritten digits, eager and compiled, and check both",
+        help="train a convolution net on handwritten digits, and check what it did",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     training.add_argument("--epochs", type=_at_least(1), default=20, help="rounds of training")
     training.add_argument("--seed", type=_at_least(0), default=0, help="chooses the weights")
+    training.add_argument(
+        "--report", default="gradtape-demo.html", metavar="FILE", help="page of plots to write"
+    )
     training.add_argument("--no-progress", action="store_true", help="show no progress bar")
     options = parser.parse_args(arguments)
     if options.command == "version":
         print(f"gradtape {version()}")
         return 0
     # It fails if a run is wrong, whatever time it took.
-    progress = not options.no_progress
-    failures = demo.run(epochs=options.epochs, seed=options.seed, progress=progress).failures
+    demo = load("gradtape.demo")  # the version is told without loading all this
+    result = demo.run(
+        epochs=options.epochs,
+        seed=options.seed,
+        progress=not options.no_progress,
+        report=options.report,
+    )
+    failures = result.failures
     if failures:
         print(f"FAILED: {'; '.join(failures)}")
     return 1 if failures else 0
