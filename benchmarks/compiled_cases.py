@@ -152,7 +152,7 @@ def _classifier(rng: np.random.Generator) -> Arrays:
         "params": tuple(_normal(rng, *shape, scale=0.05) for shape in shapes),
         "state": {
             "step": np.int64(100),
-            "sum": tuple(_normal(rng, *shape, scale=1e-2) for shape in shapes),
+            "mean": tuple(_normal(rng, *shape, scale=1e-3) for shape in shapes),
             "square": tuple(
                 np.float32(1e-4) + np.abs(_normal(rng, *shape, scale=1e-4)) for shape in shapes
             ),

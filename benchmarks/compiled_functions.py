@@ -22,7 +22,7 @@ def adam() -> Any:
 
     Made when it is needed: earlier states of gradtape, which are measured too, have no rules.
     """
-    return optim.AdamRule(lr=1e-3)
+    return optim.Adam(lr=1e-3)
 
 
 class Library(NamedTuple):

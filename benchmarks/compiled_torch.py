@@ -186,16 +186,17 @@ def _classifier_compiled(arrays: Arrays) -> Program:
     def step(params: Any, state: Any, x: Any, labels: Any) -> torch.Tensor:
         grads, loss = torch.func.grad_and_value(_classifier_loss)(params, x, labels)
         state["step"].add_(1)
-        factors = adam().factors(state["step"])
-        for p, g, *slots in zip(params, grads, state["sum"], state["square"], strict=True):
-            after = adam().update(p, g, tuple(slots), factors)
+        rule = adam()
+        factors = rule.factors(rule.defaults, {"step": state["step"]})
+        for p, g, *slots in zip(params, grads, state["mean"], state["square"], strict=True):
+            after = rule.update(p, g, tuple(slots), factors)
             for old, new in zip((p, *slots), (after[0], *after[1]), strict=True):
                 old.copy_(new)
         return loss
 
     def start() -> tuple[Any, ...]:
         given = arrays["state"]
-        slots = {name: _stored(given[name]) for name in ("sum", "square")}
+        slots = {name: _stored(given[name]) for name in ("mean", "square")}
         return _stored(arrays["params"]), slots | {"step": torch.tensor(given["step"])}
 
     return Program(
@@ -208,16 +209,15 @@ def _classifier_compiled(arrays: Arrays) -> Program:
 
 
 def _classifier_eager(arrays: Arrays) -> Program:
-    beta, _ = adam().betas
-
     def start() -> tuple[Any, ...]:
         params = [p.requires_grad_() for p in _stored(arrays["params"])]
         rule = adam()
-        optimizer = torch.optim.Adam(params, lr=rule.lr, betas=rule.betas, eps=rule.eps, fused=True)
+        optimizer = torch.optim.Adam(
+            params, **{name: rule.defaults[name] for name in ("lr", "betas", "eps")}, fused=True
+        )
         count = torch.tensor(float(arrays["state"]["step"]))
-        slots = [_stored(arrays["state"][name]) for name in ("sum", "square")]
-        for p, total, square in zip(params, *slots, strict=True):
-            mean = (1 - beta) * total
+        slots = [_stored(arrays["state"][name]) for name in ("mean", "square")]
+        for p, mean, square in zip(params, *slots, strict=True):
             optimizer.state[p] = {"step": count.clone(), "exp_avg": mean, "exp_avg_sq": square}
         return params, optimizer
 
@@ -232,7 +232,7 @@ def _classifier_eager(arrays: Arrays) -> Program:
         held = [optimizer.state[p] for p in params]
         return {
             "step": held[0]["step"],
-            "sum": [of["exp_avg"] / (1 - beta) for of in held],
+            "mean": [of["exp_avg"] for of in held],
             "square": [of["exp_avg_sq"] for of in held],
         }
 
