@@ -123,7 +123,10 @@ def test_a_compiled_integral_and_its_gradient_are_native() -> None:
         assert gt.jit(gt.value_and_grad(function, 2)).explain(*POINT).eager == []
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, gt.jit], ids=["eager", "compiled"])
+COMPILED = pytest.param(gt.jit, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, COMPILED], ids=["eager", "compiled"])
 def test_all_modes_and_second_order(wrap: Any) -> None:
     def total(v: Any) -> Any:
         return area(v[0], v[1], {"rate": v[2], "omega": v[3]})

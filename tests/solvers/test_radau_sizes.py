@@ -24,7 +24,7 @@ def energy(a: Any, solve: Any = solve_ivp, **options: Any) -> Any:
 
 
 @pytest.mark.skipif(not NATIVE, reason="native pieces are switched off")
-@pytest.mark.parametrize("size", [1, 4, 9])
+@pytest.mark.parametrize("size", [1, 4, pytest.param(9, marks=pytest.mark.slow)])
 def test_radau_is_native_for_systems_of_any_size(size: int, rng: np.random.Generator) -> None:
     a = -np.diag(np.logspace(0, 3, size)) + 0.1 * rng.normal(size=(size, size))
     both = gt.jit(gt.value_and_grad(energy))

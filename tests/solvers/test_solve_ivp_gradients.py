@@ -413,7 +413,9 @@ def sensitivities(fun: Any, y0: Any, p: Any, end: float) -> tuple[Any, Any]:
     return z[:size], z[size:].reshape(size, count)
 
 
-@pytest.mark.parametrize("problem", STIFF)
+@pytest.mark.parametrize(
+    "problem", [pytest.param("robertson", marks=pytest.mark.slow), "van der pol"]
+)
 def test_stiff_equations_against_the_variational_equations(problem: str) -> None:
     fun, y0, p, end, atol = STIFF[problem]
     value, expected = sensitivities(fun, y0, p, end)

@@ -69,7 +69,10 @@ def test_compiled(method: str, gradient: str) -> None:
         assert function.explain(START, P).eager == [] or not NATIVE
 
 
-@pytest.mark.parametrize(("method", "gradient"), [KINDS[1], KINDS[3]])
+ADJOINT = pytest.param(*KINDS[3], marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("method", "gradient"), [KINDS[1], ADJOINT])
 def test_batched(method: str, gradient: str) -> None:
     both = gt.value_and_grad(loss_by(method, gradient), BOTH)
     starts = np.array([[1.0, -0.5], [0.1, 0.0], [8.0, 3.0]])
@@ -284,6 +287,7 @@ def test_buffers_like_y_take_tensors_of_parameters() -> None:
         np.testing.assert_allclose(way(2.0), -np.exp(-2.0), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_integral_of_a_solution() -> None:
     def area(k: Any) -> Any:
         options = {"dense_output": True, "rtol": 1e-4}
