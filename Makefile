@@ -28,7 +28,7 @@ ARGS ?=
 .PHONY: help demo test test-all test-levels test-plain test-oldest test-torch test-sklearn test-array-api lint format bench bench-before house clean
 
 help:
-	@echo "make demo        train a classifier on a tape and check its gradients"
+	@echo "make demo        train a convolution net on digits and check what it did"
 	@echo "make test        run the tests and every example in the documentation"
 	@echo "make test-all    every test, every combination, for every CPU level; takes hours"
 	@echo "make test-levels  the tests with code for each CPU level that this CPU has"
@@ -103,11 +103,13 @@ CORE := $(addsuffix .py, \
 	$(addprefix tests/graph/test_,captures) \
 	$(addprefix tests/ops/test_,write setitem into elementwise) \
 	$(addprefix tests/ops/arrays/test_,numpy_writes) \
+	$(addprefix tests/ops/nn/test_,conv) \
 	$(addprefix tests/ops/linalg/test_,lapack scipy_linalg matrix_functions degenerate_second) \
 	$(addprefix tests/kernels/test_,tiles copies) \
 	$(addprefix tests/compiler/test_,fusion jit jit_calls jit_arguments jit_dicts jit_transforms \
-		jit_writes compiled_draws) \
+		jit_writes compiled_draws halves) \
 	$(addprefix tests/compiler/cpu/test_,entry entry_otherwise threads) \
+	$(addprefix tests/optim/test_,native_steps) \
 	$(addprefix tests/package/test_,switches))
 
 test-plain: $(VENV)/.stamp
@@ -135,7 +137,7 @@ test-oldest: $(OLDEST)/.stamp
 test-torch: $(PEERS)/.stamp
 	$(PEERS)/bin/python $(PIP_INSTALL) --editable '.[test]'
 	$(SETTINGS) $(PEERS)/bin/python -m pytest tests/package/test_torch.py tests/optim/test_optim.py \
-	tests/advice/test_elsewhere.py $(ARGS)
+	tests/advice/test_elsewhere.py tests/nn $(ARGS)
 
 # scikit-learn is not among what the tests need; once it is there, make test runs these, too.
 test-sklearn: $(VENV)/.stamp
@@ -180,5 +182,5 @@ house: $(VENV)/.stamp
 	$(VENV)/bin/python -m benchmarks.house $(ARGS)
 
 clean:
-	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf gradtape-demo.html .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,6 +21,11 @@ from gradtape.autodiff.checkpoint_config import (
     CheckpointStrategy as CheckpointStrategy,
 )
 from gradtape.autodiff.context import compute_gradients as compute_gradients
+from gradtape.autodiff.deterministic import (
+    DeterministicConfig as DeterministicConfig,
+    DeterministicMode as DeterministicMode,
+    deterministic as deterministic,
+)
 from gradtape.autodiff.jacobians import (
     hessian as hessian,
     hvp as hvp,
@@ -320,6 +325,8 @@ __array_api_version__ = ops.inspection.VERSION
 
 if TYPE_CHECKING:
     from gradtape import (
+        amp as amp,
+        data as data,
         fft as fft,
         gradient_clipping as gradient_clipping,
         gradients as gradients,
@@ -336,7 +343,12 @@ if TYPE_CHECKING:
         special as special,
         stats as stats,
         testing as testing,
+        training as training,
     )
+    from gradtape.amp.autocast import autocast as autocast
+    from gradtape.amp.config import AmpConfig as AmpConfig
+    from gradtape.amp.loss_scaler import LossScaler as LossScaler
+    from gradtape.amp.precision import PrecisionMode as PrecisionMode
     from gradtape.autodiff.checkpoint import (
         adaptive_checkpoint as adaptive_checkpoint,
         checkpoint as checkpoint,
@@ -389,7 +401,11 @@ if TYPE_CHECKING:
         array_equiv as array_equiv,
         isclose as isclose,
     )
-    from gradtape.ops.generator import manual_seed as manual_seed
+    from gradtape.ops.generator import (
+        get_rng_state as get_rng_state,
+        manual_seed as manual_seed,
+        set_rng_state as set_rng_state,
+    )
     from gradtape.ops.gradient_scale import (
         reverse_gradient as reverse_gradient,
         scale_gradient as scale_gradient,
@@ -405,6 +421,16 @@ if TYPE_CHECKING:
         bernoulli as bernoulli,
         permutation as permutation,
         randint as randint,
+    )
+    from gradtape.ops.scatter import (
+        add_n as add_n,
+        boolean_mask as boolean_mask,
+        index_put as index_put,
+        index_select as index_select,
+        masked_fill as masked_fill,
+        scatter as scatter,
+        scatter_max as scatter_max,
+        scatter_min as scatter_min,
     )
     from gradtape.ops.special.entropy import xlogy as xlogy
     from gradtape.ops.special.gamma import (
@@ -429,18 +455,36 @@ if TYPE_CHECKING:
         GradientReport as GradientReport,
         NumericalChecker as NumericalChecker,
     )
+    from gradtape.tools.confusion import ConfusionMatrix as ConfusionMatrix
+    from gradtape.tools.determinism_check import check_deterministic as check_deterministic
     from gradtape.tools.explain_call import explain_call as explain_call
+    from gradtape.tools.gradient_health import (
+        GradientHealth as GradientHealth,
+        gradient_health as gradient_health,
+    )
+    from gradtape.tools.layer_health import (
+        HealthLimits as HealthLimits,
+        HealthReport as HealthReport,
+        LayerHealth as LayerHealth,
+    )
     from gradtape.tools.memory import GradientMemoryProfiler as GradientMemoryProfiler
+    from gradtape.tools.training_report import TrainingReport as TrainingReport
     from gradtape.tools.writes import detect_writes as detect_writes
+    from gradtape.training.loop import fit as fit
     from gradtape.tree import register_container as register_container
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
-    "fft", "gradient_clipping", "gradients", "graph", "implicit", "linalg", "ndimage", "nn",
-    "optim", "random", "scipy", "signal", "sparse", "special", "stats", "testing",
+    "amp", "data", "fft", "gradient_clipping", "gradients", "graph", "implicit", "linalg",
+    "ndimage", "nn", "optim", "random", "scipy", "signal", "sparse", "special", "stats", "testing",
+    "training",
 )  # fmt: skip
 _LAZY = {
+    "amp.autocast": "autocast",
+    "amp.config": "AmpConfig",
+    "amp.loss_scaler": "LossScaler",
+    "amp.precision": "PrecisionMode",
     "autodiff.checkpoint": "adaptive_checkpoint checkpoint checkpoint_sequential",
     "autodiff.checkpoint_policies": "drop_ops keep_ops keep_up_to",
     "autodiff.checkpoint_profiler": "CheckpointProfiler",
@@ -463,11 +507,13 @@ _LAZY = {
     "lazy.run": "run",
     "lazy.variables": "VariableEnvironment",
     "ops.close": "allclose array_equal array_equiv isclose",
-    "ops.generator": "manual_seed",
+    "ops.generator": "get_rng_state manual_seed set_rng_state",
     "ops.gradient_scale": "reverse_gradient scale_gradient",
     "ops.linalg.solve": "solve",
     "ops.random": "normal rand randn uniform",
     "ops.random_discrete": "bernoulli permutation randint",
+    "ops.scatter": "add_n boolean_mask index_put index_select masked_fill scatter scatter_max "
+    "scatter_min",
     "ops.special.entropy": "xlogy",
     "ops.special.gamma": "digamma lgamma polygamma",
     "sparsity.derivatives": "hessian_sparsity jacobian_sparsity sparse_hessian sparse_jacobian",
@@ -476,9 +522,15 @@ _LAZY = {
     "tools.benchmark_comparison": "BenchmarkComparison",
     "tools.benchmark_result": "BenchmarkResult",
     "tools.check": "GradientReport NumericalChecker",
+    "tools.confusion": "ConfusionMatrix",
+    "tools.determinism_check": "check_deterministic",
     "tools.explain_call": "explain_call",
+    "tools.gradient_health": "GradientHealth gradient_health",
+    "tools.layer_health": "HealthLimits HealthReport LayerHealth",
     "tools.memory": "GradientMemoryProfiler",
+    "tools.training_report": "TrainingReport",
     "tools.writes": "detect_writes",
+    "training.loop": "fit",
     "tree": "register_container",
 }
 _PLACES = {

@@ -108,15 +108,14 @@ MODULE_SAMPLES: dict[str, Sample] = {
     ),
     "igamma": same("(x, y)", "scipy.special.gammainc(x, y)"),
     "igammac": same("(x, y)", "scipy.special.gammaincc(x, y)"),
-    "index_select": Sample("x[index]", torch="torch.index_select(x, dim, index)"),
     "inverse": same("(a,)", "np.linalg.inv(a)"),
     "is_complex": Sample("False", torch="torch.is_complex(x)"),
     "is_floating_point": Sample("True", torch="torch.is_floating_point(x)"),
     "lerp": Sample("x + weight * (y - x)", torch="torch.lerp(x, y, weight)"),
+    "ln": same("(abs(x),)", "np.log(abs(x))", None),
     "logdet": Sample(
         "np.log(np.linalg.det(positive))", torch="torch.logdet(positive)", renamed={"x": "positive"}
     ),
-    "masked_fill": Sample("np.where(mask, value, x)", torch="torch.masked_fill(x, mask, value)"),
     "masked_select": Sample("x[mask]", torch="torch.masked_select(x, mask)"),
     "matrix_exp": same("(a,)", "scipy.linalg.expm(a)"),
     "movedim": same("(x, 0, 1)", "x.T"),
@@ -125,6 +124,8 @@ MODULE_SAMPLES: dict[str, Sample] = {
     "numel": same("(x,)", "12"),
     "permute": same("(x, (1, 0))", "x.T"),
     "pinverse": same("(x,)", "np.linalg.pinv(x)"),
+    "recip": same("(x,)", "1 / x", None),
+    "rem": same("(x, y)", "x % y", None),
     "repeat_interleave": same("(x, 2, 1)", "np.repeat(x, 2, 1)"),
     "row_stack": same("([x, y],)", "np.concatenate([x, y])"),
     "rsqrt": Sample("x ** -0.5", torch="torch.rsqrt(x)"),
@@ -157,6 +158,7 @@ _A_TRANSFORM = "it takes functions; what it gives is tested with the transforms"
 _A_TEXT = "what to do is said in words"
 _RANDOM = "it draws random numbers"
 MODULE_EXEMPT: dict[str, str] = {
+    "use_deterministic_algorithms": _A_TOOL,
     **dict.fromkeys(
         ("Variable", "autograd", "cuda", "lax", "numpy", "tree_util", "set_default_dtype"), _A_TOOL
     ),
@@ -173,9 +175,8 @@ MODULE_EXEMPT: dict[str, str] = {
         ("io_callback", "numpy_function", "py_function", "pure_callback"), _A_TRANSFORM
     ),
     **dict.fromkeys(("clip_grad_norm_", "clip_grad_value_", "placeholder"), _A_TEXT),
-    **dict.fromkeys(
-        ("ravel_pytree", "register_dataclass", "register_pytree_node", "scatter"), _A_TEXT
-    ),
+    **dict.fromkeys(("GradScaler", "utils"), _A_TEXT),
+    **dict.fromkeys(("ravel_pytree", "register_dataclass", "register_pytree_node"), _A_TEXT),
     **dict.fromkeys(("multinomial", "rand_like", "randn_like", "randperm"), _RANDOM),
 }
 
@@ -357,18 +358,25 @@ NAMES_SAMPLES: dict[str, dict[str, Sample]] = {
 }
 NAMES_EXEMPT: dict[str, dict[str, str]] = {
     "nn": {
-        **dict.fromkeys(("Module", "ModuleList", "Parameter", "ParameterList"), _A_TEXT),
-        **dict.fromkeys(("ModuleDict", "Sequential"), _A_TEXT),
-        "MultiheadAttention": "it is a class with parameters",
+        **{
+            f"{kind}Pad{rank}d": "it is a class"
+            for kind in ("Zero", "Constant", "Circular", "Reflection", "Replication")
+            for rank in (1, 2, 3)
+        },
+        **dict.fromkeys(("DataParallel", "Dense", "Input", "InputLayer"), _A_TEXT),
     },
     "optim": {
-        **dict.fromkeys(("Adagrad", "AdamW", "Adamax", "Lion", "NAdam", "RMSprop"), _A_TEXT),
-        **dict.fromkeys(("LBFGS", "lr_scheduler"), _A_TEXT),
+        **dict.fromkeys(("Adafactor", "Adamax", "ASGD", "Muon", "Rprop"), _A_TEXT),
+        **dict.fromkeys(
+            ("CyclicLR", "EMA", "Momentum", "MultiplicativeLR", "SWA", "SWALR"), _A_TEXT
+        ),
+        **dict.fromkeys(("lr_scheduler", "swa_utils"), _A_TEXT),
     },
     "random": {
-        **dict.fromkeys(("PRNGKey", "RandomState", "default_rng", "key", "seed", "split"), _A_TOOL),
-        **dict.fromkeys(("exponential", "gumbel", "beta", "gamma", "laplace", "logistic"), _RANDOM),
-        **dict.fromkeys(("pareto", "binomial", "categorical", "poisson", "choice"), _RANDOM),
+        **dict.fromkeys(("PRNGKey", "RandomState", "default_rng", "key", "seed"), _A_TOOL),
+        **dict.fromkeys(("fold_in", "split"), _A_TOOL),
+        **dict.fromkeys(("gumbel", "laplace", "logistic"), _RANDOM),
+        **dict.fromkeys(("pareto", "binomial", "choice"), _RANDOM),
         **dict.fromkeys(("integers", "multivariate_normal", "random", "shuffle"), _RANDOM),
         "standard_normal": _RANDOM,
     },

@@ -109,7 +109,9 @@ def test_what_is_no_array_is_named_by_the_function(call: Callable[[], Any], name
 
 
 def test_missing_names_of_nn_functional_are_answered_as_those_of_nn() -> None:
-    with pytest.raises(AttributeError, match=r"'gradtape\.nn\.functional'.*use gt\.nn\.conv2d"):
+    with pytest.raises(
+        AttributeError, match=r"'gradtape\.nn\.functional'.*did you mean gt\.nn\.Conv2d"
+    ):
         gt.nn.functional.Conv2d  # noqa: B018 - it is looked for
 
 

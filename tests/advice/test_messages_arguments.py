@@ -39,7 +39,10 @@ NAMED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: gt.signal.decimate(np.ones(40), None),
         r"^decimate: got q=None, expected an integer$",
     ),
-    "a number": (lambda: gt.nn.dropout(X, "half"), r"^dropout: got p='half', expected a real num"),
+    "a number": (
+        lambda: gt.nn.local_response_norm(np.ones((1, 2, 3)), 2, alpha="half"),
+        r"^local_response_norm: got alpha='half', expected a real number$",
+    ),
     "a word": (
         lambda: gt.signal.butter(2, 0.3, btype=None),
         r"^butter: got btype=None, expected a string$",

@@ -13,9 +13,9 @@ import gradtape as gt
 
 MODULES = (
     "gradtape",
-    *(f"gradtape.{name}" for name in ["linalg", "random", "optim", "testing", "data"]),
+    *(f"gradtape.{name}" for name in ["linalg", "random", "optim", "testing", "data", "training"]),
     *(f"gradtape.{name}" for name in ["fft", "signal", "ndimage", "sparse", "special", "stats"]),
-    "gradtape.nn.functional",
+    *("gradtape.nn", "gradtape.nn.functional", "gradtape.nn.init"),
 )
 
 # What is exempt from a check, and why.
@@ -24,10 +24,10 @@ NO_EXAMPLE = {
     "gradtape.GradientReport": "made by NumericalChecker, whose example shows one",
     "gradtape.GradtapeError": "a base class; its subclasses name the code that raises them",
     "gradtape.linalg.LinAlgError": "such a subclass",
+    "gradtape.nn.init.Fans": "made by gradtape.nn.init.fans, whose example shows one",
 }
 NO_OPTIONS = {
-    "gradtape.custom_jvp": "a decorator: its only argument is the function below it",
-    "gradtape.custom_vjp": "the same",
+    **dict.fromkeys(("gradtape.nn.Identity", "gradtape.nn.Module"), "they ignore what they get"),
 }
 
 

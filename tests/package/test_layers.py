@@ -36,7 +36,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         | {"signal", "ndimage", "sparse", "stats", "distributed", "io", "implicit", "scipy"}
         | {"gradients", "gradient_clipping"}
     ),
-    frozenset({"tools", "testing", "data", "demo", "cli"}),
+    frozenset({"tools", "testing", "data", "training", "demo", "cli"}),
     frozenset({"__init__", "__main__"}),
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
@@ -45,7 +45,7 @@ LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in name
 # them. Only what a user starts by name may load them at once.
 HEAVY = frozenset(
     {"scipy", "opt_einsum", "ml_dtypes", "cupy", "llvmlite", "rich", "threadpoolctl", "mpi4py"}
-    | {"matplotlib", "optree", "safetensors"}
+    | {"matplotlib", "optree", "safetensors", "tensorboardX"}
 )
 MAY_LOAD_HEAVY = frozenset({"cli", "demo", "tools"})
 

@@ -12,7 +12,10 @@ from gradtape import config, errors
 from paths import ROOT
 
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 NAMESPACES = (
     "gt",
     *(f"gt.{name}" for name in gt._NAMESPACES),

@@ -42,6 +42,7 @@ def run():
     loop = jit(lambda v, a: gt.fori_loop(0, 5, lambda i, s: np.sin(s) * a + i, v))
     product = jit(lambda a, b: np.tanh(a @ b) + 1.0)
     solve = jit(lambda a, b: np.linalg.solve(a, b))
+    half = jit(lambda v: v * v + 0.1)
     results = {
         "kernels": gt.grad(lambda x: np.sum(np.tanh(x) * x))(x),
         "copies": copied(x.T),
@@ -51,6 +52,7 @@ def run():
         "lapack": gt.grad(lambda A: np.sum(np.linalg.inv(A) ** 2))(M),
         "loops": loop(x[0], 0.5),
         "registers": loop(x[0, :3], 0.5),
+        "halves": half(x[0].astype(np.float16)).astype(np.float64),
         "linalg": solve(M[:20, :20], M[:20, 0]) + np.sum(solve(M[:2, :2], M[:2, 0])),
     }
     used = {
@@ -61,6 +63,7 @@ def run():
         "products": not product.explain(M / 50, M / 70).eager,
         "lapack": lapack.numpy_routine("getrf", np.float64) is not None,
         "loops": not loop.explain(x[0], 0.5).eager,
+        "halves": not half.explain(x[0].astype(np.float16)).eager,
         "registers": "carrying" in str(loop.explain(x[0, :3], 0.5)),
         "linalg": all(not solve.explain(M[:n, :n], M[:n, 0]).eager for n in (2, 20)),
     }

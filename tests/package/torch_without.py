@@ -83,7 +83,7 @@ WITHOUT_PEER: dict[str, str] = {
     **dict.fromkeys(
         (
             *("random_bernoulli", "random_integers", "random_normal", "random_permutation"),
-            *("random_uniform", "random_kept", "dropout"),
+            *("random_uniform", "random_kept", "dropout", "random_gamma", "random_poisson"),
         ),
         RANDOM,
     ),

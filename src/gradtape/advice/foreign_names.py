@@ -21,12 +21,13 @@ _RENAMED = (
     "clamp_max=minimum clamp_min=maximum clone=copy compile=jit constant=asarray "
     "convert_to_tensor=asarray custom_gradient=custom_vjp detach=stop_gradient "
     "from_numpy=asarray ger=outer igamma=special.gammainc igammac=special.gammaincc "
-    "inference_mode=no_grad inverse=linalg.inv map_fn=map matrix_exp=linalg.expm "
+    "inference_mode=no_grad inverse=linalg.inv ln=log map_fn=map matrix_exp=linalg.expm "
     "movedim=moveaxis mvlgamma=special.multigammaln neg=negative numel=size "
     "permute=permute_dims pinverse=linalg.pinv primitive=custom_vjp promote_types=result_type "
-    "randperm=permutation remat=checkpoint reduce_max=max reduce_mean=mean reduce_sum=sum "
-    "repeat_interleave=repeat row_stack=vstack sgn=sign swapdims=swapaxes switch_case=switch "
-    "take_along_dim=take_along_axis tensor_split=array_split trapz=trapezoid unbind=unstack"
+    "randperm=permutation recip=reciprocal remat=checkpoint reduce_max=max reduce_mean=mean "
+    "reduce_sum=sum repeat_interleave=repeat row_stack=vstack sgn=sign swapdims=swapaxes "
+    "switch_case=switch take_along_dim=take_along_axis tensor_split=array_split "
+    "trapz=trapezoid unbind=unstack"
 )
 
 _HOST = "use gt.host_call(f, result_like, x)"
@@ -35,6 +36,8 @@ _HOST = "use gt.host_call(f, result_like, x)"
 MODULE = {
     **_renamed("gt", _RENAMED),
     **{name: f"use x {symbol} y" for name, symbol in OPERATORS.items()},
+    **_renamed("gt", "div=divide mul=multiply rem=remainder sub=subtract"),
+    "GradScaler": "use gt.LossScaler.Dynamic(), which has its methods",
     "Variable": "use gt.tensor(x, requires_grad=True)",
     "aminmax": "use gt.min(x), gt.max(x)",
     "addmm": "use c + a @ b",
@@ -43,8 +46,8 @@ MODULE = {
     "bucketize": "use gt.searchsorted(boundaries, x)",
     "chain_matmul": "use gt.linalg.multi_dot([a, b, c])",
     "cholesky_solve": "use gt.linalg.cho_solve((factor, True), b)",
-    "clip_grad_norm_": "use gt.gradients.clip_by_global_norm(grads, max_norm), which returns them",
-    "clip_grad_value_": "use gt.gradients.clip_by_value(grads, clip_value), which returns them",
+    "clip_grad_norm_": "use gt.nn.utils.clip_grad_norm_",
+    "clip_grad_value_": "use gt.nn.utils.clip_grad_value_",
     "complex": "use x + 1j * y",
     "cuda": "tensors of CuPy's arrays are computed where these are: gt.asarray(cupy_array)",
     "device_put": "use t.to_device",
@@ -52,7 +55,6 @@ MODULE = {
     "hamming_window": "use gt.hamming(n + 1)[:-1]",
     "hann_window": "use gt.hanning(n + 1)[:-1]",
     "hessian_vector_product": "use gt.hvp(f, (x,), (v,))",
-    "index_select": "use gt.take(x, index, axis=dim)",
     "is_complex": 'use gt.isdtype(x.dtype, "complex floating")',
     "is_floating_point": 'use gt.isdtype(x.dtype, "real floating")',
     "is_grad_enabled": "use t.requires_grad, which says whether a result was recorded",
@@ -63,9 +65,8 @@ MODULE = {
     "make_jaxpr": "use gt.graph.make_graph(f)(x)",
     "make_jvp": "use gt.jvp(f, (x,), (v,))",
     "make_vjp": "use gt.vjp(f, x)[::-1], as its value comes first here",
-    "masked_fill": "use gt.where(mask, value, x)",
     "masked_select": "use x[mask]",
-    "multinomial": "use NumPy's generators",
+    "multinomial": "use gt.random.categorical(gt.log(p), shape)",
     **dict.fromkeys(("io_callback", "numpy_function", "py_function", "pure_callback"), _HOST),
     "numpy": "use gt itself, or NumPy's functions: np.sin(t)",
     "placeholder": "use ctx.placeholder(name, shape) in a function for gt.run",
@@ -78,20 +79,19 @@ MODULE = {
     "register_pytree_node": "use gt.register_container(cls, flatten, unflatten); dataclasses are "
     "containers as they are",
     "rsqrt": "use 1 / gt.sqrt(x)",
-    "scatter": "write into a copy with gt.put_along_axis(copy, index, source, dim); gt.scatter_add "
-    "adds",
     "set_default_dtype": "give dtype=; the default is float64, as NumPy's",
     "std_mean": "use gt.std(x, ddof=1), gt.mean(x)",
     "t": "use x.T",
     "tree_map": "use optree.tree_map",
     "tree_util": "use optree",
+    "utils": "use gt.data for torch.utils.data, gt.checkpoint for torch.utils.checkpoint",
+    "use_deterministic_algorithms": "put the code into a block: with gt.deterministic():",
     "var_mean": "use gt.var(x, ddof=1), gt.mean(x)",
 }
 
-_PARAMETERS = "keep parameters in a container of your choice; layers are functions of them"
-_OWN_RULE = "write it as a subclass of gt.optim.Rule, which says how one array changes"
+_OWN_RULE = "write it as a subclass of gt.optim.Optimizer, which says how one array changes"
 _SEEDS = "use gt.manual_seed(seed), or generator=gt.random.Generator(seed)"
-_SAME_NAMES = tuple((name, name) for name in ("beta", "gamma", "laplace", "logistic", "pareto"))
+_SAME_NAMES = tuple((name, name) for name in ("laplace", "logistic", "pareto"))
 
 _SPARSE = (
     "BCOO=coo_array bmat=block_array coo_matrix=coo_array csc_matrix=csc_array "
@@ -99,26 +99,44 @@ _SPARSE = (
     "sparse_coo_tensor=coo_array"
 )
 
+# Layers of PyTorch that only pad, and the mode.
+_PADS = {"Zero": "constant", "Constant": "constant", "Circular": "circular"}
+_PADS |= {"Reflection": "reflect", "Replication": "replicate"}
+
 # Names that others have in the namespaces.
 NAMES = {
     "nn": {
-        **dict.fromkeys(("Module", "ModuleList", "Parameter", "ParameterList"), _PARAMETERS),
-        **dict.fromkeys(("ModuleDict", "Sequential"), _PARAMETERS),
-        "MultiheadAttention": "use gt.nn.scaled_dot_product_attention",
+        **{
+            f"{kind}Pad{rank}d": f"use gt.nn.pad(x, …, mode={mode!r}), or padding_mode of layers"
+            for kind, mode in _PADS.items()
+            for rank in (1, 2, 3)
+        },
+        "Dense": "use gt.nn.Linear(in_features, out_features), and an activation after it",
+        "DataParallel": "compiled code and large arrays use all cores as they are",
+        **dict.fromkeys(("Input", "InputLayer"), "layers are called with arrays: net(x)"),
     },
     "optim": {
-        **dict.fromkeys(("Adagrad", "AdamW", "Adamax", "Lion", "NAdam", "RMSprop"), _OWN_RULE),
-        "LBFGS": "use gt.scipy.optimize.minimize(f, x0, method='L-BFGS-B')",
-        "lr_scheduler": "set optimizer.lr between steps, or use rule.replace(lr=...)",
+        **dict.fromkeys(("Adafactor", "Adamax", "ASGD", "Muon", "Rprop"), _OWN_RULE),
+        **dict.fromkeys(("EMA", "SWA"), "use gt.optim.AveragedModel, or gt.optim.WeightAverage"),
+        "Momentum": "use gt.optim.SGD(lr=..., momentum=...)",
+        "CyclicLR": "use gt.optim.LRScheduler(optimizer, lambda step: ...)",
+        "MultiplicativeLR": "use gt.optim.LambdaLR, whose function returns the product so far",
+        "SWALR": "use gt.optim.SequentialLR, or gt.optim.sequence of two schedules",
+        "lr_scheduler": "schedulers are in gt.optim itself: gt.optim.StepLR",
+        "swa_utils": "use gt.optim.AveragedModel and gt.optim.update_bn",
     },
     "random": {
-        **dict.fromkeys(("PRNGKey", "RandomState", "default_rng", "key", "seed", "split"), _SEEDS),
+        **dict.fromkeys(("PRNGKey", "RandomState", "default_rng", "key", "seed"), _SEEDS),
+        **{
+            name: f"use gt.random.Generator(seed).{call}"
+            for name, call in (("fold_in", "fold_in(data)"), ("split", "split(count)"))
+        },
         **{
             name: f"use gt.stats.{theirs}.ppf(gt.rand(shape), …), differentiable in its parameters"
-            for name, theirs in (("exponential", "expon"), ("gumbel", "gumbel_r"), *_SAME_NAMES)
+            for name, theirs in (("gumbel", "gumbel_r"), *_SAME_NAMES)
         },
-        **dict.fromkeys(("binomial", "categorical", "poisson"), "use NumPy's generators"),
-        "choice": "use gt.randint, or NumPy's generators",
+        "binomial": "use NumPy's generators",
+        "choice": "use gt.random.categorical, or gt.randint where all have the same probability",
         "multivariate_normal": "use mean + gt.linalg.cholesky(cov) @ gt.randn(n)",
         **_renamed("gt", "integers=randint random=rand shuffle=permutation standard_normal=randn"),
     },

@@ -18,7 +18,7 @@ from gradtape.advice.foreign_names import MODULE, NAMES, WITH_ARRAY_API
 # Namespaces in which a name is looked for as well.
 _NAMESPACES = (
     *("linalg", "nn", "special", "fft", "signal", "stats"),
-    *("ndimage", "sparse", "random", "optim"),
+    *("ndimage", "sparse", "random", "optim", "data", "training"),
 )
 
 
@@ -46,8 +46,6 @@ def instead_in(namespace: str, name: str) -> str | None:
     if namespace == "gradients" and name in MODULE:  # `clip_grad_norm_`
         return MODULE[name]
     gradtape = sys.modules["gradtape"]
-    if namespace == "nn" and (layer := _layer(name, gradtape.nn.functional.__all__)):
-        return f"use gt.nn.{layer}, a function of the parameters"
     if hasattr(gradtape, name):
         return f"use gt.{name}"
     # `gt.scipy.optimize` answers for `scipy.optimize`, and `gt.scipy` for `scipy`.
@@ -62,15 +60,6 @@ def instead_in(namespace: str, name: str) -> str | None:
     if theirs in WITH_ARRAY_API:
         return f"use {theirs} with SCIPY_ARRAY_API=1 in the environment"
     return f"use {theirs} on arrays, without gradient, or write it with NumPy's functions"
-
-
-def _layer(name: str, functions: Iterable[str]) -> str | None:
-    """The function for a layer: `conv2d` for `Conv2d`, `cross_entropy` for `CrossEntropyLoss`."""
-    found = {function.replace("_", ""): function for function in functions}
-    whole = name.lower()
-    plain = whole.removesuffix("loss")
-    shorter = next((plain.removesuffix(n) for n in ("1d", "2d", "3d") if plain.endswith(n)), plain)
-    return next((found[one] for one in (whole, plain, shorter) if one in found), None)
 
 
 def _near(name: str, owner: str, names: Iterable[str]) -> str | None:

@@ -48,11 +48,11 @@ def make_public(namespace: dict[str, Any], *modules: str) -> None:
         namespace: The `globals()` of the module, after its imports.
         *modules: The names that are public although they are modules.
 
-    >>> gt.nn.Conv2d
+    >>> gt.nn.Conv4d
     Traceback (most recent call last):
         ...
-    gradtape.errors.MissingNameError: module 'gradtape.nn' has no attribute 'Conv2d'; use
-    gt.nn.conv2d, a function of the parameters
+    gradtape.errors.MissingNameError: module 'gradtape.nn' has no attribute 'Conv4d'; did you mean
+    gt.nn.Conv3d?
     """
     namespace["__all__"] = [
         name
