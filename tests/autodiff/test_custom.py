@@ -366,3 +366,53 @@ def test_a_closure_over_a_recorded_tensor_is_refused():
 def test_a_wrong_rule_is_found_by_check_grads():
     with pytest.raises(AssertionError, match="reverse"):
         gt.testing.check_grads(make_cube(), (X,), order=1, modes=("reverse",))
+
+
+# ---- rules that call the function ---------------------------------------------------------------
+
+
+@gt.custom_jvp
+def doubled(x):
+    return 2.0 * x
+
+
+@doubled.defjvp
+def _(tangents, out, x):
+    return doubled(tangents[0])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        doubled,
+        gt.jit(doubled),
+        gt.vmap(doubled),
+        lambda x: gt.fori_loop(0, 2, lambda _, x: doubled(x), x),
+    ],
+    ids=["eager", "compiled", "batched", "loop"],
+)
+def test_a_forward_rule_that_calls_the_function_itself_has_no_reverse_mode(function):
+    x = np.array([1.0, 2.0])
+    assert gt.jacfwd(function)(x)[0, 0] in (2.0, 4.0)
+    with pytest.raises(NotDifferentiableError, match=r"itself with tangents.*@doubled\.defvjp"):
+        gt.jacrev(function)(x)
+    with pytest.raises(NotDifferentiableError, match="itself with tangents"):
+        gt.jit(gt.jacrev(function))(x)
+
+
+def test_a_forward_rule_that_calls_the_function_with_less_has_a_reverse_mode():
+    @gt.custom_jvp
+    def at_07(*coefficients):
+        value = 0.0
+        for c in reversed(coefficients):
+            value = 0.7 * value + c
+        return value
+
+    @at_07.defjvp
+    def _(tangents, out, *coefficients):
+        first, *rest = tangents
+        return first + 0.7 * at_07(*rest) if rest else first
+
+    coefficients = tuple(np.arange(1.0, 13.0))
+    found = gt.grad(at_07, argnums=tuple(range(12)))(*coefficients)
+    np.testing.assert_allclose(found, 0.7 ** np.arange(12), rtol=1e-14)

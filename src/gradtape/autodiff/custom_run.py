@@ -24,6 +24,7 @@ from gradtape.core.call import call, is_differentiable
 from gradtape.core.lowering import Composite
 from gradtape.core.nested import unshell
 from gradtape.core.op import NO_FACTS, Facts, NotDifferentiable, Op
+from gradtape.core.state import current, run_inside, transposing
 from gradtape.core.tensor import Tensor, read_only
 from gradtape.errors import DTypeError, GradtapeError, NotDifferentiableError, ShapeError, a_type
 from gradtape.ops.reduce import sum as sum_of
@@ -34,6 +35,10 @@ UNSURE = (
     "is a function of yours, which nobody can see into: it may draw random numbers, or read a "
     "clock; if it always does the same with the same arguments, say so by deterministic=True"
 )
+# So many calls of a function with the same shapes may be transposed one inside of the other.
+_MOST_NESTED = 8
+
+
 class Run:
     """One call: the op made for it, and the containers that arguments and results come in.
 
@@ -61,6 +66,8 @@ class Run:
         # Leaves that are not operands of the op, by position among the leaves.
         self.static = static
         self.out_structure: tree.Structure | None = None
+        # The calls whose forward rules made this one, as far as they are being transposed.
+        self._within = current().transposing
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """Run it as an op; the containers of the result are known afterwards."""
@@ -214,6 +221,12 @@ class Run:
 
     def _transposed(self, ct: Any, out: Any, inputs: Sequence[Any]) -> list[Any]:
         """Cotangents from the forward rule: it is linear in the tangents, so transpose it."""
+        call = (self.name, tuple(map(aval_of, inputs)))
+        if self._within.count(call) == _MOST_NESTED:
+            raise NotDifferentiableError(
+                f"{self.name}: has no reverse mode, as its forward-mode rule calls the function "
+                f"itself with tangents, over and over; {self._advice('vjp')}"
+            )
         varied = [i for i, value in enumerate(inputs) if is_differentiable(value)]
         moving = [i for i, value in enumerate(out) if is_differentiable(value)]
 
@@ -225,7 +238,8 @@ class Run:
             pushed = self._push(of_inputs(some), out, *inputs)
             return tuple(zeros_like(out[i]) if pushed[i] is None else pushed[i] for i in moving)
 
-        _, pullback = vjp(push, *(zeros_like(inputs[i]) for i in varied))
+        zeros = [zeros_like(inputs[i]) for i in varied]
+        _, pullback = run_inside(transposing((*self._within, call)), vjp, push, *zeros)
         return of_inputs(pullback(tuple(ct[i] for i in moving)))
 
     def _push(self, tangents: Sequence[Any], out: Any, *inputs: Any) -> Any:

@@ -202,7 +202,7 @@ class State:
 
     __slots__ = (
         "context", "entry", "floor", "hidden", "inner", "log", "modes", "observed", "outer",
-        "plain", "policy", "pullers", "recorder", "rewriting", "spared", "watched",
+        "plain", "policy", "pullers", "recorder", "rewriting", "spared", "transposing", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -216,6 +216,7 @@ class State:
         hidden: tuple[Mode, ...] = (),
         policy: Any = None,
         inner: int = _EVERYTHING_RECORDS,
+        transposing: tuple[Any, ...] = (),
     ) -> None:
         self.context = context
         self.floor = floor
@@ -231,6 +232,8 @@ class State:
         self.hidden = hidden
         # Modes of tapes up to this level have seen the op or rule that is being carried out.
         self.inner = inner
+        # Calls whose forward rules are being transposed, see `transposing`; the outermost first.
+        self.transposing = transposing
         # The modes that functions are compiled for; whether modes see what is computed, unless a
         # trace does; those that see a record's rules as one; and whether others see their ops.
         self.rewriting = tuple([mode for mode in modes if mode.kind == "rewriting"])
@@ -249,7 +252,8 @@ class State:
         """This state with some fields changed."""
         fields: dict[str, Any] = {"context": self.context, "modes": self.modes}
         fields |= {"floor": self.floor, "spared": self.spared, "log": self.log}
-        fields |= {"hidden": self.hidden, "policy": self.policy, "inner": self.inner, **changes}
+        fields |= {"hidden": self.hidden, "policy": self.policy, "inner": self.inner}
+        fields |= {"transposing": self.transposing, **changes}
         watching = any(mode.kind != "tracing" for mode in (*fields["modes"], *fields["hidden"]))
         return (_WatchingState if watching else State)(**fields, outer=self)
 
@@ -630,6 +634,20 @@ class keeping(Scope):  # noqa: N801
 
     def change(self, state: State, before: State | None = None) -> State:
         return state.derive(policy=self._policy)
+
+
+class transposing(Scope):  # noqa: N801
+    """Say of which calls the forward rules are being transposed, so that a rule can be stopped.
+
+    Args:
+        calls: The name, shapes and dtypes of each, the outermost first.
+    """
+
+    def __init__(self, calls: tuple[Any, ...]) -> None:
+        self._calls = calls
+
+    def change(self, state: State, before: State | None = None) -> State:
+        return state.derive(transposing=self._calls)
 
 
 class recording_from(Scope):  # noqa: N801

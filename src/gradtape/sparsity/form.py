@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from gradtape import tree
 from gradtape.autodiff.arguments import as_primals, selected
@@ -198,29 +198,38 @@ class Form:
         compiled = self._compiled(plan)
         try:
             compiled.graph(*plan.colours, *values)
-        except (NotDifferentiableError, RecursionError) as error:
-            # A function with only a custom_vjp in it has no forward mode, and one with a custom_jvp
-            # whose rule calls the function itself no reverse mode.
-            other = "reverse" if isinstance(error, NotDifferentiableError) else "forward"
-            if not (plan.forward if other == "reverse" else plan.reverse):
-                raise
-            plan = jacobian_plan(found.pattern, other)._replace(name=request.name)
-            compiled = self._compiled(plan)
-            if request.mode != "auto":
-                self._advise(compiled, [*plan.colours, *values], error)
+        except NotDifferentiableError as error:
+            return self._otherwise(found, plan, values, error)
         return _Ready(found, plan, compiled)
 
-    def _advise(self, compiled: Compiled, values: Sequence[Any], error: Exception) -> NoReturn:
-        """Raise the error of a direction that was asked for; with the other one, if that works."""
-        try:
-            compiled.graph(*values)
-        except (NotDifferentiableError, RecursionError):
-            raise error from None
-        other = "reverse" if isinstance(error, NotDifferentiableError) else "forward"
-        raise NotDifferentiableError(
-            f"{self.request.name}: got mode={self.request.mode!r} ({error}), expected a direction "
-            f'that the function has; use mode="{other}" or "auto"'
-        ) from error
+    def _otherwise(
+        self, found: Found, plan: SparsePlan, values: Sequence[Any], error: NotDifferentiableError
+    ) -> _Ready:
+        """The sweeps in the one direction that the function has.
+
+        One with only a custom_vjp in it has no forward mode, and one with a custom_jvp whose rule
+        calls the function itself no reverse mode.
+
+        Raises:
+            NotDifferentiableError: It has neither, or was asked for the other one.
+        """
+        request = self.request
+        for other, needless in (("reverse", plan.forward), ("forward", plan.reverse)):
+            if not needless:
+                continue  # the plan has only that direction
+            changed = jacobian_plan(found.pattern, other)._replace(name=request.name)
+            compiled = self._compiled(changed)
+            try:
+                compiled.graph(*changed.colours, *values)
+            except NotDifferentiableError:
+                continue
+            if request.mode != "auto":
+                raise NotDifferentiableError(
+                    f"{request.name}: got mode={request.mode!r} ({error}), expected a direction "
+                    f'that the function has; use mode="{other}" or "auto"'
+                ) from error
+            return _Ready(found, changed, compiled)
+        raise error
 
     def _given(self, symmetric: bool) -> SparsityPattern:
         """The pattern that the user has given; with its mirror image if that is the same matrix."""

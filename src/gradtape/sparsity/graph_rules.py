@@ -96,7 +96,7 @@ def _by_rules(call: Call) -> Made:
         try:
             made = direction(call, graph, given, moving)
             found = [union(*pair) for pair in zip(found, made, strict=True)]
-        except (GradtapeError, RecursionError) as error:
+        except GradtapeError as error:
             # A custom_jvp whose rule calls the function has no reverse mode.
             errors.append(error)
     return dense(call, f"its rules cannot be traced: {errors[0]}") if len(errors) == 2 else found
