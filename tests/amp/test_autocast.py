@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -43,6 +44,45 @@ def by_hand(w: Any, x: Any, dtype: Any) -> Any:
 
 
 # ---- what is cast ------------------------------------------------------------------------------
+
+
+H: Any = RNG.uniform(0.1, 0.9, size=(8, 3)).astype(np.float32)
+LABELS, SIGNS = np.arange(8) % 3, np.where(np.arange(8) % 2, 1, -1)
+SHARES = np.full((8, 3), 1 / 3, np.float32)
+# What a loss takes besides the results of a network, if these are not shares like them.
+OTHERS: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("cross_entropy", "nll_loss", "multi_margin_loss"), (LABELS,)),
+    **dict.fromkeys(("contrastive_loss", "cosine_embedding_loss"), (H, SIGNS)),
+    "ctc_loss": (np.ones((3, 2), np.int64), np.full(3, 2), np.full(3, 1)),
+    "gaussian_nll_loss": (SHARES, SHARES),
+    "margin_ranking_loss": (H, np.ones_like(H)),
+    "multilabel_margin_loss": (np.zeros((8, 3), np.int64),),
+    "triplet_margin_loss": (H, SHARES),
+}
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_losses_of_16_bits_are_float32(reduction: str) -> None:
+    found = {}
+    for name in dir(gt.nn):
+        loss = getattr(gt.nn, name)
+        if inspect.isfunction(loss) and "reduction" in inspect.signature(loss).parameters:
+            h = gt.tensor(H if name != "ctc_loss" else H.reshape(2, 3, 4)).astype(BF16)
+            others = [x.astype(BF16) if x is H else x for x in OTHERS.get(name, (SHARES,))]
+            with gt.autocast():
+                found[name] = loss(h, *others, reduction=reduction).dtype
+    assert len(found) > 25
+    # Not added up, it is made of nothing but choices among elements.
+    choices = {"hinge_embedding_loss"} if reduction == "none" else set()
+    assert {name for name, dtype in found.items() if dtype != F32} == choices
+
+
+def test_targets_of_integers_are_not_rounded_to_16_bits() -> None:
+    ages = np.array([257, 1001])
+    guesses = gt.tensor(np.array([256.0, 1000.0])).astype(BF16)
+    assert gt.nn.l1_loss(guesses, ages) == 1.0
+    with gt.autocast():
+        assert gt.nn.mse_loss(guesses, ages, reduction="sum") == 2.0
 
 
 @pytest.mark.parametrize("dtype", SHORT)

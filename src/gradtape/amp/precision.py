@@ -20,6 +20,7 @@ from gradtape.errors import ArgumentError, a_type
 from gradtape.ops.activation import log_sigmoid, softplus_op
 from gradtape.ops.arithmetic import hypot, power, reciprocal, square
 from gradtape.ops.nn.activations import rsqrt
+from gradtape.ops.nn.classes import mean_cross_entropy, pick_class
 from gradtape.ops.nn.pool_sums import lp_pool
 from gradtape.ops.reduce import max_over, min_over
 from gradtape.ops.trigonometric import arccos, arccosh, arcsin, arctanh, cosh, sinh, tan
@@ -40,6 +41,7 @@ _WIDE = frozenset(
         *map(op_of, (power, square, reciprocal, hypot, rsqrt, log_sigmoid, lp_pool)),
         *map(op_of, (arccos, arcsin, arccosh, arctanh, cosh, sinh, tan)),
         softplus_op,
+        *map(op_of, (mean_cross_entropy, pick_class)),
     }
 )
 # Reductions that choose one of the elements.
@@ -55,7 +57,8 @@ _FUNCTIONS = {
         ("layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm"),
         ("standardize", "standardize_affine", "standardize_scaled"),
     ),
-    "cross_entropy": ("dense_cross_entropy", "sparse_cross_entropy"),
+    "cross_entropy": ("dense_cross_entropy", "sparse_cross_entropy", "mean_cross_entropy"),
+    "nll_loss": ("pick_class",),
     "binary_cross_entropy": ("binary_entropy",),
     "mse_loss": ("squared_error",),
     "l1_loss": ("absolute_error",),

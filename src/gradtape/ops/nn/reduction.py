@@ -46,13 +46,19 @@ def check_same(name: str, x: Any, *targets: Any) -> None:
 
 
 def floating(*arrays: ArrayLike) -> list[Any]:
-    """Arguments of a loss as float arrays; integers take the dtype of the others."""
+    """Arguments of a loss as float arrays; integers take the dtype of the others.
+
+    16 bits would round them: beside float16 and bfloat16 they are float32. Truth values are exact.
+    """
     given = [as_array(x) for x in arrays]
     kinds = [x.dtype for x in given if x.dtype.kind not in "biu"]
     if len(kinds) == len(given):
         return given
-    dtype = result_type(*kinds) if kinds else np.float64
-    return [astype(x, dtype) if x.dtype.kind in "biu" else x for x in given]
+    dtype = np.dtype(result_type(*kinds) if kinds else np.float64)
+    exact = {"b": dtype, "i": dtype, "u": dtype}
+    if dtype.itemsize == 2:
+        exact |= dict.fromkeys("iu", np.dtype(np.float32))
+    return [astype(x, exact.get(x.dtype.kind, x.dtype), copy=False) for x in given]
 
 
 def prepared(
