@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import mmap
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -224,3 +227,44 @@ def test_indices_that_may_round_are_not_steps() -> None:
     narrow = scalar.convert(scalar.convert(k, np.int8) * scalar.constant(100, np.dtype("b")), "q")
     assert affine(half) is None
     assert affine(narrow) is None
+
+
+# ---- lanes that read the same element -----------------------------------------------------------
+
+
+def at_page_end(shape: tuple[int, ...], dtype: str) -> Any:
+    """An array that ends where the next page may not be read: a stray read ends the process."""
+    kind = np.dtype(dtype)
+    pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    assert protect(ctypes.c_void_p(base + mmap.PAGESIZE), mmap.PAGESIZE, 0) == 0
+    size = int(np.prod(shape)) * kind.itemsize
+    return np.frombuffer(pages, kind, int(np.prod(shape)), mmap.PAGESIZE - size).reshape(shape)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="protects pages as Unix does")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool", "float16"])
+@pytest.mark.parametrize("times", [2, 3, 4, 8])
+def test_repeated_elements_are_read_no_further_than_they_go(
+    times: int, dtype: str, rng: np.random.Generator
+) -> None:
+    for size in (1, 2, 3, 4, 5, 7, 8, 12, 16, 33):
+        x = at_page_end((3, size), dtype)
+        x[...] = rng.integers(0, 2, x.shape)
+        made = native(lambda x: gt.repeat(x, times, axis=-1), x)(x)
+        np.testing.assert_array_equal(made, np.repeat(x, times, axis=-1))
+
+
+@pytest.mark.parametrize("size", [*range(2, 20), 32, 34, 64])
+def test_max_pooling_gives_gradients_to_the_largest_elements(
+    size: int, rng: np.random.Generator
+) -> None:
+    x = rng.permutation(2 * size * size).reshape(2, size, size).astype(np.float64)
+    found = native(gt.grad(lambda x: np.sum(gt.nn.max_pool2d(x, 2) ** 2)), x)(x)
+    expected = np.zeros_like(x)
+    for n, i, j in np.ndindex(2, size // 2, size // 2):
+        window = x[n, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
+        a, b = np.unravel_index(np.argmax(window), (2, 2))
+        expected[n, 2 * i + a, 2 * j + b] = 2 * window.max()
+    np.testing.assert_array_equal(found, expected)

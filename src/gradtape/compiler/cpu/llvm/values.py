@@ -339,10 +339,40 @@ class Values:
         if more.type.lanes == 1:
             return self._load(part, guard, more)
         step = 0 if self._vector_axis is None else place.step(self._vector_axis)
+        type = memory_type(part.dtype, self._lanes)
+        if step == 0 and not guard and (times := self._repeated(part.args[0])):
+            return self._bit(self._each_repeated(place, more, times, type), part)
         addresses = self._lane_addresses(place, self._address(place), step)
         addresses = b.element(addresses, more, memory_type(place.buffer.dtype).scalar)
-        type = memory_type(part.dtype, self._lanes)
         return self._bit(self._masked(type, addresses, *guard), part)
+
+    def _repeated(self, index: Scalar) -> int:
+        """How many neighbouring lanes read the same element, each such group the next one; else 0.
+
+        That is so for `axis // k` with a `k` that divides the lanes and the size of the axis, since
+        vectors then begin at multiples of it.
+        """
+        axis, lanes = self._vector_axis, self._lanes
+        moving = [arg for arg in index.args if self._lane_dependent[id(arg)]]
+        if index.name == "add" and len(moving) == 1:
+            return self._repeated(moving[0])
+        if index.name != "floor_divide" or axis is None:
+            return 0
+        number, by = index.args
+        if number.name != "axis" or number.extra is not axis or by.name != "constant":
+            return 0
+        times = int(by.extra)
+        fits = 1 < times <= lanes and lanes % times == 0 and axis.size % times == 0
+        return times if fits else 0
+
+    def _each_repeated(self, place: Place, more: Value, times: int, type: Type) -> Value:
+        """Load a row of elements, so many for all lanes, and repeat each of them."""
+        b, lanes = self._b, type.lanes
+        first = b.instruction(I64, f"extractelement {more}, {b.const(I64, 0)}")
+        row = b.load(self._address(place, first), Type(type.scalar, lanes // times))
+        if times == lanes:
+            return b.splat(row, lanes)
+        return b.lanes_of(row, row, [n // times for n in range(lanes)])
 
     def _bit(self, value: Value, part: Scalar) -> Value:
         b = self._b
