@@ -8,6 +8,7 @@ their place. Rules of derivatives compute in float32 likewise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
@@ -116,8 +117,10 @@ def evaluate_narrow(
         out = _own_loop(op.fast, operands)
         if out is not None:
             return out
-    if op.facts.samples and (parts := _sample_parts(op, operands)):
-        return _by_samples(op, xp, operands, params, parts, convert)
+    if op.facts.samples:
+        result = op.infer(*map(aval_of, operands), **params)
+        if parts := _sample_parts(operands, result):
+            return _by_samples(op, xp, operands, params, parts, result.dtype, convert)
     wide = [convert(x, FLOAT32) if _is_small(x) else x for x in operands]
     out = op.evaluate(xp, *wide, **params)
     results = (out,) if op.outputs == 1 else out
@@ -156,10 +159,10 @@ def _is_small(value: Any) -> bool:
 # ---- some samples at a time ---------------------------------------------------------------------
 
 
-def _sample_parts(op: Op, operands: Sequence[Any]) -> list[slice]:
+def _sample_parts(operands: Sequence[Any], result: Aval) -> list[slice]:
     """The parts of large arrays to compute one after the other; none if all of it is small."""
     samples = len(operands[0])
-    size = max(operand.size for operand in operands)
+    size = max(math.prod(result.shape), *(operand.size for operand in operands))
     step = max(1, _PART * samples // max(size, 1))
     return [slice(n, n + step) for n in range(0, samples, step)] if step < samples else []
 
@@ -170,10 +173,10 @@ def _by_samples(
     operands: Sequence[Any],
     params: dict[str, Any],
     parts: Sequence[slice],
+    dtype: np.dtype[Any],
     convert: Convert,
 ) -> Any:
     """Convert some samples, compute with these, round the result: little memory is in float32."""
-    dtype = op.infer(*map(aval_of, operands), **params).dtype
     shared = [convert(x, FLOAT32) if _is_small(x) else x for x in operands[op.facts.samples :]]
     out: Any = None
     for part in parts:
