@@ -41,6 +41,10 @@ def _convolution(x: Any, w: Any) -> Any:
     return gt.nn.relu(gt.nn.conv2d(x, w, padding=1))
 
 
+def _pooled(x: Any, w: Any) -> Any:
+    return gt.nn.max_pool2d(_convolution(x, w), 2)
+
+
 NETS = {
     "dense": Net("8 layers of 256, a batch of 16,384", [(256, 256)] * 8, (16_384, 256), _dense),
     "images": Net(
@@ -48,6 +52,12 @@ NETS = {
         [(32, 32, 3, 3)] * 8,
         (128, 32, 32, 32),
         _convolution,
+    ),
+    "pooled": Net(
+        "4 convolutions of 32 channels, each pooled, 128 coloured images of 64×64",
+        [(32, 3, 3, 3), *[(32, 32, 3, 3)] * 3],
+        (128, 3, 64, 64),
+        _pooled,
     ),
 }
 

@@ -358,6 +358,26 @@ def test_what_goes_from_part_to_part_has_16_bits(dtype: Any) -> None:
     close(gt.jit(gt.grad(loss))(x, w), eager(gt.grad(loss), x, w), 16)
 
 
+@halves
+def test_large_convolutions_get_and_give_16_bits(dtype: Any) -> None:
+    def loss(x: Any, w: Any, bias: Any) -> Any:
+        x = gt.nn.relu(gt.nn.conv2d(x, w, bias, padding=1))
+        x = gt.nn.relu(gt.nn.conv2d(gt.nn.max_pool2d(x, 2), w, bias, padding=1))
+        return np.sum(x.astype(np.float32))
+
+    # Too large for a product of columns: the convolutions are parts of their own.
+    x, w = numbers((8, 32, 48, 48), dtype), numbers((32, 32, 3, 3), dtype, 1)
+    bias = numbers((32,), dtype, 2)
+    step = gt.grad(loss)
+    traced = trace(step, [aval_of(x), aval_of(w), aval_of(bias)])
+    program = Program(traced.graph)
+    eager_nodes = [n for n in program.graph.nodes if n.op.facts.samples]
+    assert any(node.op.name == "conv_bias" for node in eager_nodes)
+    images = [v for n in eager_nodes for v in (*n.operands, *n.outputs) if len(v.shape) == 4]
+    assert {value.dtype for value in images} == {dtype}
+    close(gt.jit(step)(x, w, bias), eager(step, x, w, bias), 16)
+
+
 def test_values_are_freed_after_their_last_part() -> None:
     made: list[Any] = []
 

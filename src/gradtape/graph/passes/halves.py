@@ -19,6 +19,7 @@ from gradtape.core.promotion import FLOAT16, FLOAT32, INT64, is_half
 from gradtape.core.scalar import Scalar, check, convert, known_half, scalar, watch
 from gradtape.core.small_floats import OWN_DTYPES
 from gradtape.errors import UnsupportedError
+from gradtape.graph.inline import expand
 from gradtape.graph.ir import Graph, Literal, Node, Operand, Rewriter, Value
 from gradtape.ops.cast import astype_op
 from gradtape.ops.shape import broadcast_op, transpose_op
@@ -28,12 +29,12 @@ _MOVES = (astype_op, broadcast_op, transpose_op)
 
 
 def halves(graph: Graph) -> Graph:
-    """The graph with every op that has native code computing in float32 rather than in 16 bits."""
+    """The graph with ops computing in float32 rather than in 16 bits, if they have native code."""
     if not config.uses("halves") or not any(map(_has_half, graph.nodes)):
         return graph
     rewriter = Rewriter(graph)
     for node in graph.nodes:
-        if _computes_in_half(node):
+        if _computes_in_half(node) and not _stays_eager(node):
             _widen(node, rewriter)
         else:
             rewriter.copy(node)
@@ -76,6 +77,20 @@ def _computes_in_half(node: Node) -> bool:
         return False
     dtypes = {value.dtype for value in (*node.operands, *node.outputs)}
     return any(map(is_half, dtypes)) and not any(dtype.kind == "c" for dtype in dtypes)
+
+
+def _stays_eager(node: Node) -> bool:
+    """Whether an op on samples has no native code for its sizes, or is made of one that has none.
+
+    Eager code converts some samples at a time, so nothing as large as the arrays is in float32.
+    """
+    if not node.op.facts.samples or not isinstance(node.op.lower, Composite):
+        return False
+    inputs = [Value(Aval(x.shape, FLOAT32 if is_half(x.dtype) else x.dtype)) for x in node.operands]
+    inferred = node.op.infer(*(value.aval for value in inputs), **node.params)
+    wide = Node(node.op, inputs, node.params, [inferred], node.line)
+    alone = Graph(node.op.name, inputs, [wide], wide.outputs)
+    return any(made.op.facts.samples for made in expand(alone).nodes)
 
 
 def _half_of_operands(node: Node) -> np.dtype[Any] | None:
