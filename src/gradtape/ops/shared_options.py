@@ -61,6 +61,20 @@ def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) ->
     return complete
 
 
+def section(function: Any, title: str) -> dict[str, str]:
+    """The entries of a section of a docstring by their names: a table for another docstring.
+
+    >>> from gradtape.ops.shared_options import section
+    >>> section(gt.nn.celu, "Raises")
+    {'ArgumentError': '`alpha` is not positive.'}
+    """
+    for paragraph in (inspect.getdoc(function) or "").split("\n\n"):
+        if paragraph.startswith(f"{title}:\n"):
+            entries = {name: text.split(":", 1)[1] for name, text in _entries(paragraph).items()}
+            return {name: " ".join(text.split()) for name, text in entries.items()}
+    return {}
+
+
 def _parameters_of(function: Any) -> Iterable[str]:
     """The names of the parameters of a function, or of what makes the objects of a class."""
     signature = getattr(function, "__signature__", None)
