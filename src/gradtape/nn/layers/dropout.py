@@ -40,12 +40,6 @@ class Dropout(_Dropout, function=dropout):
 class Dropout1d(_Dropout, function=dropout1d):
     """Sets whole channels of sequences to 0 at random in training: `gt.nn.dropout1d`.
 
-    Args:
-        p: The probability of a channel to be dropped.
-
-    Raises:
-        ArgumentError: `p` is no probability.
-
     >>> float(np.ptp(gt.nn.Dropout1d()(np.ones((2, 3, 4))), axis=2).max())
     0.0
     """
@@ -54,12 +48,6 @@ class Dropout1d(_Dropout, function=dropout1d):
 class Dropout2d(_Dropout, function=dropout2d):
     """Sets whole channels of images to 0 at random in training: `gt.nn.dropout2d`.
 
-    Args:
-        p: The probability of a channel to be dropped.
-
-    Raises:
-        ArgumentError: `p` is no probability.
-
     >>> float(np.ptp(gt.nn.Dropout2d()(np.ones((2, 3, 4, 4))), axis=(2, 3)).max())
     0.0
     """
@@ -67,12 +55,6 @@ class Dropout2d(_Dropout, function=dropout2d):
 
 class Dropout3d(_Dropout, function=dropout3d):
     """Sets whole channels of volumes to 0 at random in training: `gt.nn.dropout3d`.
-
-    Args:
-        p: The probability of a channel to be dropped.
-
-    Raises:
-        ArgumentError: `p` is no probability.
 
     >>> float(np.ptp(gt.nn.Dropout3d()(np.ones((2, 3, 2, 2, 2))), axis=(2, 3, 4)).max())
     0.0
@@ -85,9 +67,6 @@ class AlphaDropout(_Dropout, function=alpha_dropout):
     Args:
         p: The probability of an element to be dropped.
 
-    Raises:
-        ArgumentError: `p` is no probability.
-
     >>> bool(abs(np.std(gt.nn.AlphaDropout(0.3)(gt.randn(10000))) - 1) < 0.1)
     True
     """
@@ -98,9 +77,6 @@ class FeatureAlphaDropout(_Dropout, function=feature_alpha_dropout):
 
     Args:
         p: The probability of a channel to be dropped.
-
-    Raises:
-        ArgumentError: `p` is no probability.
 
     >>> float(np.ptp(gt.nn.FeatureAlphaDropout()(np.ones((2, 3, 4))), axis=2).max())
     0.0
