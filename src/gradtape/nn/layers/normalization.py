@@ -469,12 +469,6 @@ class LocalResponseNorm(Applied, function=local_response_norm):
 
     It calls `gt.nn.local_response_norm`.
 
-    Args:
-        size: How many channels each is divided by.
-        alpha: What the mean square is multiplied with.
-        beta: The power.
-        k: What is added before it is taken.
-
     Raises:
         ArgumentError: `size` is less than 1.
 
