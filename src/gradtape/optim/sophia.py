@@ -21,7 +21,14 @@ from gradtape.optim.closures import (
     gradients_of,
     undone_on_error,
 )
-from gradtape.optim.numbers import at_step, not_negative, positive_count, switch
+from gradtape.optim.numbers import (
+    arguments,
+    at_step,
+    explained,
+    not_negative,
+    positive_count,
+    switch,
+)
 from gradtape.optim.optimizer import Job, Optimizer
 from gradtape.optim.parameters import is_leaf
 from gradtape.optim.pure import State
@@ -30,6 +37,7 @@ from gradtape.optim.stepping import Factors, Slots, elementwise
 _Numbers = Mapping[str, Any]
 
 
+@explained
 class Sophia(Optimizer):
     """Sophia (Liu et al., 2023): the mean gradient divided by the mean diagonal of the Hessian.
 
@@ -46,7 +54,6 @@ class Sophia(Optimizer):
 
     Args:
         params: The parameters, or groups of them.
-        lr: The learning rate.
         betas: How much of the means of the gradient and of the diagonal is kept, in [0, 1).
         rho: What the diagonal is multiplied by; the paper's gamma.
         weight_decay: How much of the parameter is taken away, times the learning rate.
@@ -55,9 +62,6 @@ class Sophia(Optimizer):
         gauss_newton: Whether it is estimated in the second way.
         batch_size: The number of samples of a batch, for the second way.
         seed: The seed of the signs.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = gt.optim.Sophia([w], lr=0.1, betas=(0.5, 0.5), rho=1.0)
@@ -96,18 +100,7 @@ class Sophia(Optimizer):
         batch_size: int = 1,
         seed: int = 0,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            betas=betas,
-            rho=rho,
-            weight_decay=weight_decay,
-            eps=eps,
-            every=every,
-            gauss_newton=gauss_newton,
-            batch_size=batch_size,
-            seed=seed,
-        )
+        super().__init__(**arguments(locals()))
 
     def clock(self, numbers: _Numbers) -> dict[str, Any]:
         """The number of steps."""
