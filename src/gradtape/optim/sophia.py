@@ -14,6 +14,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError
 from gradtape.graph.branches import cond
 from gradtape.ops.arguments import as_integer
+from gradtape.ops.shared_options import options
 from gradtape.optim.closures import (
     Closure,
     as_value_and_grad,
@@ -31,7 +32,7 @@ from gradtape.optim.numbers import (
 )
 from gradtape.optim.optimizer import Job, Optimizer
 from gradtape.optim.parameters import is_leaf
-from gradtape.optim.pure import State
+from gradtape.optim.pure import TREES, State
 from gradtape.optim.stepping import Factors, Slots, elementwise
 
 _Numbers = Mapping[str, Any]
@@ -123,15 +124,13 @@ class Sophia(Optimizer):
 
     # ---- as a pure function ----------------------------------------------------------------
 
+    @options(TREES)
     def apply(
         self, params: Any, grads: Any, state: Mapping[str, Any], *, value_and_grad: Any = None
     ) -> tuple[Any, State]:
         """Return the parameters and the state after one step; nothing is changed.
 
         Args:
-            params: A tree of arrays or tensors; of a module, its parameters.
-            grads: Their gradients, a tree of the same structure.
-            state: The state that `init` or the last `apply` returned.
             value_and_grad: Takes parameters; returns the loss and its gradients. It is called when
                 the Hessian is estimated, or traced if the number of the step is.
 
