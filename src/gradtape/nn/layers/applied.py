@@ -27,7 +27,7 @@ Args:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from typing import Any, ClassVar, dataclass_transform
 
@@ -61,6 +61,8 @@ class Applied(Module):
     _settings: ClassVar[tuple[str, ...]] = ()
     _arrays: ClassVar[tuple[str, ...]] = ()
     _with_training: ClassVar[bool] = False
+    # Settings that are checked by themselves: a function of `ops.checks`, and its bounds.
+    _checks: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     _signature: ClassVar[Signature] = Signature()
     __signature__ = _Signature()
 
@@ -101,7 +103,7 @@ class Applied(Module):
     def _explain(cls, function: Callable[..., Any]) -> None:
         """Complete the docstring with what that of the function says about the settings."""
         # A setting that has no meaning is the one error that making a module can raise.
-        checked = cls._check is not Applied._check
+        checked = cls._checks or cls._check is not Applied._check
         raised = section(function, "Raises").get("ArgumentError") if checked else None
         raises = {"ArgumentError": raised} if raised else {}
         options(section(function, "Args"), raises=raises)(cls)
@@ -117,6 +119,8 @@ class Applied(Module):
 
     def _check(self) -> None:
         """Raise for settings that no call could use."""
+        for name, (check, *bounds) in self._checks.items():
+            check(type(self).__name__, *bounds, **{name: vars(self)[name]})
 
     def forward(self, *args: Any) -> Any:
         """Call the function with these arrays and the settings."""
