@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -151,10 +151,7 @@ class CELU(Applied, function=celu):
     """
 
     alpha: float = 1.0
-
-    def _check(self) -> None:
-        """Raise unless `alpha` is positive."""
-        check_positive("CELU", alpha=self.alpha)
+    _checks: ClassVar = {"alpha": (check_positive,)}
 
 
 class ELU(Applied, function=elu):
@@ -175,10 +172,7 @@ class GELU(Applied, function=gelu):
     """
 
     approximate: str = "none"
-
-    def _check(self) -> None:
-        """Raise unless it is "none" or "tanh"."""
-        check_choice("GELU", ("none", "tanh"), approximate=self.approximate)
+    _checks: ClassVar = {"approximate": (check_choice, ("none", "tanh"))}
 
 
 class Hardshrink(Applied, function=hardshrink):
@@ -242,10 +236,7 @@ class Softplus(Applied, function=softplus):
 
     beta: float = 1.0
     threshold: float = 20.0
-
-    def _check(self) -> None:
-        """Raise unless `beta` is positive."""
-        check_positive("Softplus", beta=self.beta)
+    _checks: ClassVar = {"beta": (check_positive,)}
 
 
 class Softshrink(Applied, function=softshrink):
@@ -256,10 +247,7 @@ class Softshrink(Applied, function=softshrink):
     """
 
     lambd: float = 0.5
-
-    def _check(self) -> None:
-        """Raise if `lambd` is negative."""
-        check_least("Softshrink", 0, lambd=self.lambd)
+    _checks: ClassVar = {"lambd": (check_least, 0)}
 
 
 class Threshold(Applied, function=threshold):
@@ -296,10 +284,7 @@ class GumbelSoftmax(Applied, function=gumbel_softmax):
     tau: float = 1.0
     hard: bool = False
     dim: int = -1
-
-    def _check(self) -> None:
-        """Raise unless `tau` is positive."""
-        check_positive("GumbelSoftmax", tau=self.tau)
+    _checks: ClassVar = {"tau": (check_positive,)}
 
 
 class LogSoftmax(Applied, function=log_softmax):
