@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from gradtape.nn.layers.applied import Applied
 from gradtape.ops.checks import check_between
 from gradtape.ops.nn.dropout import (
@@ -16,10 +18,7 @@ from gradtape.ops.nn.dropout import (
 
 class _Dropout(Applied, training=True):
     p: float = 0.5
-
-    def _check(self) -> None:
-        """Raise unless `p` is a probability."""
-        check_between(type(self).__name__, 0, 1, p=self.p)
+    _checks: ClassVar = {"p": (check_between, 0, 1)}
 
 
 class Dropout(_Dropout, function=dropout):
