@@ -55,6 +55,7 @@ class _Loss(Applied):
     def _check(self) -> None:
         """Raise for an unknown reduction."""
         check_choice(type(self).__name__, self._reductions, reduction=vars(self)["reduction"])
+        super()._check()
 
 
 # ---- of numbers ---------------------------------------------------------------------------------
@@ -89,11 +90,7 @@ class SmoothL1Loss(_Loss, function=smooth_l1_loss):
 
     reduction: str = "mean"
     beta: float = 1.0
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_least("SmoothL1Loss", 0, beta=self.beta)
+    _checks: ClassVar = {"beta": (check_least, 0)}
 
 
 class HuberLoss(_Loss, function=huber_loss):
@@ -105,11 +102,7 @@ class HuberLoss(_Loss, function=huber_loss):
 
     reduction: str = "mean"
     delta: float = 1.0
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_positive("HuberLoss", delta=self.delta)
+    _checks: ClassVar = {"delta": (check_positive,)}
 
 
 class QuantileLoss(_Loss, function=quantile_loss):
@@ -121,11 +114,7 @@ class QuantileLoss(_Loss, function=quantile_loss):
 
     quantile: float = 0.5
     reduction: str = "mean"
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_between("QuantileLoss", 0, 1, quantile=self.quantile)
+    _checks: ClassVar = {"quantile": (check_between, 0, 1)}
 
 
 # ---- likelihoods --------------------------------------------------------------------------------
@@ -146,11 +135,7 @@ class GaussianNLLLoss(_Loss, function=gaussian_nll_loss):
     full: bool = False
     eps: float = 1e-6
     reduction: str = "mean"
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_positive("GaussianNLLLoss", eps=self.eps)
+    _checks: ClassVar = {"eps": (check_positive,)}
 
 
 class KLDivLoss(_Loss, function=kl_div):
@@ -310,11 +295,7 @@ class CrossEntropyLoss(_Loss, function=cross_entropy, arrays=("weight",)):
     ignore_index: int = -100
     reduction: str = "mean"
     label_smoothing: float = 0.0
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_between("CrossEntropyLoss", 0, 1, label_smoothing=self.label_smoothing)
+    _checks: ClassVar = {"label_smoothing": (check_between, 0, 1)}
 
 
 class NLLLoss(_Loss, function=nll_loss, arrays=("weight",)):
@@ -360,11 +341,7 @@ class MultiMarginLoss(_Loss, function=multi_margin_loss, arrays=("weight",)):
     margin: float = 1.0
     weight: ArrayLike | None = None
     reduction: str = "mean"
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_choice("MultiMarginLoss", (1, 2), p=self.p)
+    _checks: ClassVar = {"p": (check_choice, (1, 2))}
 
 
 class MultiLabelMarginLoss(_Loss, function=multilabel_margin_loss):
@@ -403,11 +380,7 @@ class DistillationLoss(_Loss, function=distillation_loss):
     temperature: float = 2.0
     alpha: float = 0.5
     reduction: str = "mean"
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_positive("DistillationLoss", temperature=self.temperature)
+    _checks: ClassVar = {"temperature": (check_positive,)}
 
 
 class CTCLoss(_Loss, function=ctc_loss):
@@ -496,11 +469,7 @@ class TripletMarginLoss(_Loss, function=triplet_margin_loss):
     eps: float = 1e-6
     swap: bool = False
     reduction: str = "mean"
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_positive("TripletMarginLoss", margin=self.margin)
+    _checks: ClassVar = {"margin": (check_positive,)}
 
 
 # ---- distances ----------------------------------------------------------------------------------
@@ -518,10 +487,7 @@ class CosineSimilarity(Applied, function=cosine_similarity):
 
     dim: int = 1
     eps: float = 1e-8
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        check_least("CosineSimilarity", 0, eps=self.eps)
+    _checks: ClassVar = {"eps": (check_least, 0)}
 
 
 class PairwiseDistance(Applied, function=pairwise_distance):
