@@ -437,7 +437,4 @@ class LocalResponseNorm(Applied, function=local_response_norm):
     alpha: float = 1e-4
     beta: float = 0.75
     k: float = 1.0
-
-    def _check(self) -> None:
-        """Raise unless there are channels to take."""
-        check_count("LocalResponseNorm", 1, size=self.size)
+    _checks: ClassVar = {"size": (check_count, 1)}
