@@ -57,6 +57,7 @@ class _Pool(Applied):
             value = vars(self).get(option)
             if value is not None:
                 per_axis(type(self).__name__, option, value, self._rank, least)
+        super()._check()
 
 
 class _Windows(_Pool):
@@ -86,11 +87,7 @@ class _LPPool(_Pool):
     kernel_size: int | Sizes
     stride: int | Sizes | None = None
     ceil_mode: bool = False
-
-    def _check(self) -> None:
-        """Raise for sizes, or a norm, that have no meaning."""
-        super()._check()
-        check_positive(type(self).__name__, norm_type=self.norm_type)
+    _checks: ClassVar = {"norm_type": (check_positive,)}
 
 
 class _AdaptiveAveragePool(_Pool):
