@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, ClassVar
 
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.nn.layers.applied import Applied
@@ -120,10 +120,7 @@ class PixelShuffle(Applied, function=pixel_shuffle):
     """
 
     upscale_factor: int
-
-    def _check(self) -> None:
-        """Raise for a factor below 1."""
-        check_count("PixelShuffle", 1, upscale_factor=self.upscale_factor)
+    _checks: ClassVar = {"upscale_factor": (check_count, 1)}
 
 
 class PixelUnshuffle(Applied, function=pixel_unshuffle):
@@ -134,10 +131,7 @@ class PixelUnshuffle(Applied, function=pixel_unshuffle):
     """
 
     downscale_factor: int
-
-    def _check(self) -> None:
-        """Raise for a factor below 1."""
-        check_count("PixelUnshuffle", 1, downscale_factor=self.downscale_factor)
+    _checks: ClassVar = {"downscale_factor": (check_count, 1)}
 
 
 class Upsample(Applied, function=interpolate):
