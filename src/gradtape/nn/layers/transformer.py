@@ -63,7 +63,7 @@ _MASKS = {
 # ---- layers -------------------------------------------------------------------------------------
 
 
-class _Layer(Module):
+class _TransformerLayer(Module):
     """What layers of encoders and decoders have in common."""
 
     _attentions: ClassVar[tuple[str, ...]]
@@ -118,7 +118,7 @@ class _Layer(Module):
 
 
 @options(_LAYERS)
-class TransformerEncoderLayer(_Layer):
+class TransformerEncoderLayer(_TransformerLayer):
     """Self-attention and two linear layers, each added to what it gets, and normalized.
 
     Raises:
@@ -155,7 +155,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 @options(_LAYERS)
-class TransformerDecoderLayer(_Layer):
+class TransformerDecoderLayer(_TransformerLayer):
     """Self-attention, attention to what an encoder gives, and two linear layers.
 
     Raises:
