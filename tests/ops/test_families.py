@@ -12,7 +12,7 @@ import pytest
 import gradtape as gt
 from gradtape.errors import UnsupportedError
 from gradtape.ops.family import by_rank, member
-from gradtape.ops.shared_options import options
+from gradtape.ops.shared_options import options, section
 
 
 def _scaled(name: str, rank: int, x: Any, y: Any = 2, /, factor: float = 3.0, *, shift: int = 0):
@@ -182,6 +182,38 @@ def test_long_lines_are_wrapped():
     assert len(first) <= 96
     assert second.startswith("        word")
     assert third.endswith("word end")
+
+
+def test_attributes_come_before_errors():
+    @options(TABLE, attributes={"weight": "A parameter."}, raises={"AxisError": "No axis."})
+    class Layer:
+        """One."""
+
+        def __init__(self, axis=0): ...
+
+    assert Layer.__doc__ == inspect.cleandoc(
+        """One.
+
+        Args:
+            axis: Along which axis.
+
+        Attributes:
+            weight: A parameter.
+
+        Raises:
+            AxisError: No axis.
+        """
+    )
+
+
+def test_sections_are_read():
+    @options({"axis": "word " * 40 + "end"}, raises={"AxisError": "No axis: none."})
+    def function(axis=0):
+        """One."""
+
+    assert section(function, "Args") == {"axis": "word " * 40 + "end"}
+    assert section(function, "Raises") == {"AxisError": "No axis: none."}
+    assert section(function, "Returns") == section(object(), "Args") == {}
 
 
 def test_without_docstrings():

@@ -36,14 +36,21 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 _WIDTH = 96
+# In their order in docstrings.
+_SECTIONS = ("Args", "Attributes", "Returns", "Raises")
 _NOTHING: Mapping[str, str] = {}
 
 
-def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) -> Callable[[F], F]:
+def options(
+    *tables: Mapping[str, str],
+    attributes: Mapping[str, str] = _NOTHING,
+    raises: Mapping[str, str] = _NOTHING,
+) -> Callable[[F], F]:
     """Complete the docstring of a function or class with the texts of tables about its parameters.
 
     Args:
         *tables: The text about each parameter; the first table that has it wins.
+        attributes: The text about each attribute that all classes of the family have.
         raises: The text about each error that all functions of the family raise.
     """
     known = {name: text for table in reversed(tables) for name, text in table.items()}
@@ -54,11 +61,26 @@ def options(*tables: Mapping[str, str], raises: Mapping[str, str] = _NOTHING) ->
         names = _parameters_of(function)
         paragraphs = inspect.cleandoc(function.__doc__).split("\n\n")
         _complete_section(paragraphs, "Args", names, known)
+        _complete_section(paragraphs, "Attributes", attributes, attributes)
         _complete_section(paragraphs, "Raises", raises, raises)
         function.__doc__ = wrapped("\n\n".join(paragraphs))
         return function
 
     return complete
+
+
+def section(function: Any, title: str) -> dict[str, str]:
+    """The entries of a section of a docstring by their names: a table for another docstring.
+
+    >>> from gradtape.ops.shared_options import section
+    >>> section(gt.nn.celu, "Raises")
+    {'ArgumentError': '`alpha` is not positive.'}
+    """
+    for paragraph in (inspect.getdoc(function) or "").split("\n\n"):
+        if paragraph.startswith(f"{title}:\n"):
+            entries = {name: text.split(":", 1)[1] for name, text in _entries(paragraph).items()}
+            return {name: " ".join(text.split()) for name, text in entries.items()}
+    return {}
 
 
 def _parameters_of(function: Any) -> Iterable[str]:
@@ -116,9 +138,9 @@ def _entries(section: str) -> dict[str, str]:
 
 
 def _stands_below(paragraph: str, title: str) -> bool:
-    """Whether a paragraph comes after a section: an example, or the errors after the arguments."""
+    """Whether a paragraph comes after a section: an example, or a later section."""
     first, _, rest = paragraph.partition("\n")
-    if title == "Args" and first in ("Attributes:", "Returns:", "Raises:"):
+    if first[:-1] in _SECTIONS[_SECTIONS.index(title) + 1 :] and first.endswith(":"):
         return True
     # An example may be of one function of a family (`ops.family`).
     return first.startswith(">>> ") or (first.endswith(":") and rest.startswith(">>> "))

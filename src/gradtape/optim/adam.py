@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradtape.core.tensor import Tensor
-from gradtape.optim.numbers import not_negative, switch, unless_zero
+from gradtape.optim.numbers import arguments, explained, not_negative, switch, unless_zero
 from gradtape.optim.optimizer import Optimizer
 from gradtape.optim.stepping import Factors, Slots, elementwise, root
 
@@ -36,20 +36,9 @@ class Moments(Optimizer):
         return {"step": 0}
 
 
+@explained
 class Adam(Moments):
     """Adam (Kingma and Ba, 2015).
-
-    Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
-        lr: The learning rate.
-        betas: How much of the averages of the gradient and of its square is kept, in [0, 1).
-        eps: Added to the denominator.
-        weight_decay: How much of the parameter is added to its gradient.
-        amsgrad: Whether to divide by the root of the largest average so far (Reddi et al., 2018).
-        maximize: Whether to go up instead of down.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([1.0], requires_grad=True)
     >>> optimizer = gt.optim.Adam([w], lr=0.1)
@@ -86,15 +75,7 @@ class Adam(Moments):
         amsgrad: bool = False,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            amsgrad=amsgrad,
-            maximize=maximize,
-        )
+        super().__init__(**arguments(locals()))
 
     def factors(self, numbers: _Numbers, clock: _Numbers) -> Factors:
         """Return the numbers that `update` needs, including corrections for the start at zero."""
@@ -126,20 +107,13 @@ class Adam(Moments):
         return value - rate * (mean / (root(largest) + eps)), (mean, square, largest)
 
 
+@explained
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
     Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
-        lr: The learning rate.
-        betas: How much of the averages of the gradient and of its square is kept, in [0, 1).
-        eps: Added to the denominator.
         weight_decay: How much of the parameter is taken away at each step, times the learning rate.
         amsgrad: Whether to divide by the root of the largest average so far.
-        maximize: Whether to go up instead of down.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> adamw = gt.optim.AdamW(lr=0.1, weight_decay=0.5)
     >>> w = np.array([2.0])
@@ -158,29 +132,19 @@ class AdamW(Adam):
         amsgrad: bool = False,
         maximize: bool = False,
     ) -> None:
-        numbers = {"amsgrad": amsgrad, "maximize": maximize}
-        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, **numbers)
+        super().__init__(**arguments(locals()))
 
     def decays(self, numbers: _Numbers) -> tuple[Any, Any]:
         """What is added to the gradient, and what is kept of the parameter, in terms of it."""
         return None, _kept(numbers)
 
 
+@explained
 class NAdam(Moments):
     """Adam with Nesterov's momentum (Dozat, 2016).
 
     Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
-        lr: The learning rate.
-        betas: How much of the averages of the gradient and of its square is kept, in [0, 1).
-        eps: Added to the denominator.
-        weight_decay: How much of the parameter is added to its gradient.
         momentum_decay: How quickly the momentum rises to its full size.
-        decoupled_weight_decay: Whether the parameter itself decays instead, as in AdamW.
-        maximize: Whether to go up instead of down.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([1.0], requires_grad=True)
     >>> gt.sum(w * w).backward()
@@ -201,16 +165,7 @@ class NAdam(Moments):
         decoupled_weight_decay: bool = False,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum_decay=momentum_decay,
-            decoupled_weight_decay=decoupled_weight_decay,
-            maximize=maximize,
-        )
+        super().__init__(**arguments(locals()))
 
     def clock(self, numbers: _Numbers) -> dict[str, Any]:
         """The number of steps, and the product of the momenta so far."""
@@ -249,20 +204,9 @@ def _momentum(numbers: _Numbers, step: Any) -> Any:
     return numbers["betas"][0] * (1 - 0.5 * 0.96 ** (step * numbers["momentum_decay"]))
 
 
+@explained
 class RAdam(Moments):
     """Rectified Adam (Liu et al., 2020): it does not divide before the variance is known.
-
-    Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
-        lr: The learning rate.
-        betas: How much of the averages of the gradient and of its square is kept, in [0, 1).
-        eps: Added to the denominator.
-        weight_decay: How much of the parameter is added to its gradient.
-        decoupled_weight_decay: Whether the parameter itself decays instead, as in AdamW.
-        maximize: Whether to go up instead of down.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([1.0], requires_grad=True)
     >>> gt.sum(w * w).backward()
@@ -282,15 +226,7 @@ class RAdam(Moments):
         decoupled_weight_decay: bool = False,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            decoupled_weight_decay=decoupled_weight_decay,
-            maximize=maximize,
-        )
+        super().__init__(**arguments(locals()))
 
     def factors(self, numbers: _Numbers, clock: _Numbers) -> Factors:
         """Return the numbers that `update` needs, including corrections for the start at zero."""
@@ -320,19 +256,14 @@ class RAdam(Moments):
         return value - mean * (adaptive / (root(square) + eps) + rate), (mean, square)
 
 
+@explained
 class AdaBelief(Moments):
     """AdaBelief (Zhuang et al., 2020): Adam that divides by how far gradients are from their mean.
 
     Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
-        lr: The learning rate.
         betas: How much of the averages of the gradient and of its deviation is kept, in [0, 1).
         eps: Added to the average of squared deviations at each step, and to the denominator.
         weight_decay: How much of the parameter is taken away at each step, times the learning rate.
-        maximize: Whether to go up instead of down.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([1.0], requires_grad=True)
     >>> gt.sum(w * w).backward()
@@ -351,9 +282,7 @@ class AdaBelief(Moments):
         weight_decay: Any = 0.0,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize
-        )
+        super().__init__(**arguments(locals()))
 
     def factors(self, numbers: _Numbers, clock: _Numbers) -> Factors:
         """Return the numbers that `update` needs, including corrections for the start at zero."""
@@ -376,19 +305,12 @@ class AdaBelief(Moments):
         return value - rate * (mean / (root(square) + eps)), (mean, square)
 
 
+@explained
 class LAMB(Moments):
     """LAMB (You et al., 2020): steps of Adam, of a length in proportion to each parameter.
 
     Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
-        lr: The learning rate.
-        betas: How much of the averages of the gradient and of its square is kept, in [0, 1).
-        eps: Added to the denominator.
         weight_decay: How much of the parameter is added to the direction of the step.
-        maximize: Whether to go up instead of down.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([3.0, 4.0], requires_grad=True)
     >>> gt.sum(w * w).backward()
@@ -407,9 +329,7 @@ class LAMB(Moments):
         weight_decay: Any = 0.0,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize
-        )
+        super().__init__(**arguments(locals()))
 
     def factors(self, numbers: _Numbers, clock: _Numbers) -> Factors:
         """Return the numbers that `update` needs, including corrections for the start at zero."""

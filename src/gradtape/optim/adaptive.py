@@ -7,27 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradtape.optim.numbers import not_negative, share, switch, unless_zero
+from gradtape.optim.numbers import arguments, explained, not_negative, share, switch, unless_zero
 from gradtape.optim.optimizer import Optimizer
 from gradtape.optim.stepping import Factors, Slots, elementwise, root
 
 _Numbers = Mapping[str, Any]
 
 
+@explained
 class Adagrad(Optimizer):
     """Adagrad (Duchi et al., 2011): divides by the root of the sum of all squared gradients.
 
     Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
-        lr: The learning rate.
         lr_decay: How quickly the learning rate falls: lr/(1 + (step − 1)·lr_decay).
-        weight_decay: How much of the parameter is added to its gradient.
         initial_accumulator_value: Where the sum starts.
-        eps: Added to the denominator.
-        maximize: Whether to go up instead of down.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([1.0], requires_grad=True)
     >>> gt.sum(w * w).backward()
@@ -50,15 +43,7 @@ class Adagrad(Optimizer):
         eps: Any = 1e-10,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            lr_decay=lr_decay,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            eps=eps,
-            maximize=maximize,
-        )
+        super().__init__(**arguments(locals()))
 
     def clock(self, numbers: _Numbers) -> dict[str, Any]:
         """The number of steps, if the learning rate falls."""
@@ -88,19 +73,14 @@ class Adagrad(Optimizer):
         return value - rate * (gradient / (root(total) + eps)), (total,)
 
 
+@explained
 class Adadelta(Optimizer):
     """Adadelta (Zeiler, 2012): steps in proportion to those before.
 
     Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
         lr: What steps are multiplied with.
         rho: How much of the averages is kept, in [0, 1).
         eps: Added to both averages.
-        weight_decay: How much of the parameter is added to its gradient.
-        maximize: Whether to go up instead of down.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([1.0], requires_grad=True)
     >>> gt.sum(w * w).backward()
@@ -123,9 +103,7 @@ class Adadelta(Optimizer):
         weight_decay: Any = 0.0,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params, lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize
-        )
+        super().__init__(**arguments(locals()))
 
     def factors(self, numbers: _Numbers, clock: _Numbers) -> Factors:
         """Return the numbers that `update` needs."""
@@ -144,21 +122,13 @@ class Adadelta(Optimizer):
         return value - rate * step, (square, rho * slots[1] + rest * (step * step))
 
 
+@explained
 class RMSprop(Optimizer):
     """RMSprop (Hinton, 2012): divides by the root of an average of squared gradients.
 
     Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
-        lr: The learning rate.
         alpha: How much of the average is kept, in [0, 1).
-        eps: Added to the denominator.
-        weight_decay: How much of the parameter is added to its gradient.
-        momentum: How much of the last step's direction is kept, in [0, 1).
         centered: Whether to divide by the deviation of the gradient from its own average.
-        maximize: Whether to go up instead of down.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([1.0], requires_grad=True)
     >>> gt.sum(w * w).backward()
@@ -181,16 +151,7 @@ class RMSprop(Optimizer):
         centered: bool = False,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            alpha=alpha,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            centered=centered,
-            maximize=maximize,
-        )
+        super().__init__(**arguments(locals()))
 
     def slot_names(self, numbers: _Numbers) -> tuple[str, ...]:
         """The average of squared gradients, that of gradients, the direction of the last step."""
@@ -224,18 +185,14 @@ class RMSprop(Optimizer):
         return value - rate * step, after
 
 
+@explained
 class Lion(Optimizer):
     """Lion (Chen et al., 2023): steps of the same size everywhere, by the sign of an average.
 
     Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
         lr: The learning rate, the size of a step.
         betas: How much of the average goes into the step, and how much of it is kept, in [0, 1).
         weight_decay: How much of the parameter is taken away at each step, times the learning rate.
-        maximize: Whether to go up instead of down.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([1.0], requires_grad=True)
     >>> gt.sum(w * w).backward()
@@ -256,7 +213,7 @@ class Lion(Optimizer):
         weight_decay: Any = 0.0,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize)
+        super().__init__(**arguments(locals()))
 
     def factors(self, numbers: _Numbers, clock: _Numbers) -> Factors:
         """Return the numbers that `update` needs."""

@@ -16,12 +16,13 @@ from gradtape.graph.known_values import is_traced
 from gradtape.graph.loop_state import traced_function
 from gradtape.graph.run import replay
 from gradtape.locks import load
+from gradtape.ops.shared_options import options
 from gradtape.optim.closures import Closure, as_value_and_grad, check_finite, undone_on_error
 from gradtape.optim.lbfgs_steps import Memory, iterate, no_memory
 from gradtape.optim.numbers import at_step, not_negative, plain, positive_count
 from gradtape.optim.optimizer import Optimizer
 from gradtape.optim.parameters import check_state, is_leaf
-from gradtape.optim.pure import State
+from gradtape.optim.pure import TREES, State
 from gradtape.solvers.vectors import Vectors
 
 _STATE = Memory._fields
@@ -118,20 +119,13 @@ class LBFGS(Optimizer):
         super().add_param_group(group)
 
     def replace(self, **changes: Any) -> Self:
-        """Return the same optimizer without parameters, with other numbers.
-
-        Args:
-            **changes: The new numbers by name.
-        """
         return super().replace(**{"line_search_fn": self.line_search_fn, **changes})
 
     # ---- as a pure function ----------------------------------------------------------------
 
+    @options(TREES)
     def init(self, params: Any) -> State:
         """Return the state of parameters before the first step.
-
-        Args:
-            params: A tree of arrays or tensors; of a module, its parameters.
 
         Raises:
             DTypeError: A parameter is not of floating-point or complex numbers.
@@ -141,16 +135,14 @@ class LBFGS(Optimizer):
         vectors = Vectors([np.zeros(x.shape, _wide_dtype(x)) for x in leaves])
         return self._padded(no_memory(vectors.size, vectors.dtype))
 
+    @options(TREES)
     def apply(
         self, params: Any, grads: Any, state: Mapping[str, Any], *, value_and_grad: Any = None
     ) -> tuple[Any, State]:
         """Return the parameters and the state after one step; nothing is changed.
 
         Args:
-            params: A tree of arrays or tensors; of a module, its parameters.
             grads: May be None: the step evaluates gradients itself.
-            state: The state that `init` or the last `apply` returned.
-            value_and_grad: Takes parameters; returns the loss and its gradients.
 
         Returns:
             New parameters and the new state.
@@ -319,15 +311,6 @@ class LBFGS(Optimizer):
         return super().state_dict() | {name: np.array(value) for name, value in memory.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state that `state_dict` returned: all of it, or nothing if it does not fit.
-
-        Args:
-            state: Arrays by name, as it returned them, for parameters in the same order.
-
-        Raises:
-            ArgumentError: A part is missing or unknown, or a number is out of its range.
-            ShapeError: An array does not have the size of the parameters.
-        """
         check_state("LBFGS", state)
         own = {name: value for name, value in state.items() if name in _STATE}
         memory = None

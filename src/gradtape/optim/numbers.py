@@ -12,6 +12,7 @@ from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.ops.arguments import as_integer, as_number
+from gradtape.ops.shared_options import options
 
 # A Python number; a tensor without axes, which may be differentiated, batched or traced; or a
 # schedule, a function from the number of steps so far to one of these.
@@ -95,6 +96,24 @@ CHECKS: dict[str, Check] = {
     "weight_decay": not_negative,
     "maximize": switch,
 }
+_NUMBERS = {
+    "params": "The parameters, or groups of them; they may also be given to each `step`.",
+    "lr": "The learning rate.",
+    "betas": "How much of the averages of the gradient and of its square is kept, in [0, 1).",
+    "eps": "Added to the denominator.",
+    "weight_decay": "How much of the parameter is added to its gradient.",
+    "momentum": "How much of the last step's direction is kept, in [0, 1).",
+    "decoupled_weight_decay": "Whether the parameter itself decays instead, as in AdamW.",
+    "amsgrad": "Whether to divide by the root of the largest average so far (Reddi et al., 2018).",
+    "maximize": "Whether to go up instead of down.",
+}
+# Completes the docstring of an optimizer with what arguments mean that many have.
+explained = options(_NUMBERS, raises={"ArgumentError": "A number is out of its range."})
+
+
+def arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor that hands all of them on, out of its `locals()`."""
+    return {name: value for name, value in given.items() if name not in ("self", "__class__")}
 
 
 def unless_zero(number: Number) -> Number | None:

@@ -10,11 +10,20 @@ import numpy as np
 from gradtape import tree
 from gradtape.core.call import is_differentiable
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, a_type
+from gradtape.ops.shared_options import options
 from gradtape.optim.numbers import CHECKS, Check, Numbers, at_step, has_schedule, number
 from gradtape.optim.stepping import Factors, Item, Rule, Slots, as_array, computing_dtype
 
 # The state of many parameters: numbers such as the step, and a tree of their structure per slot.
 State = dict[str, Any]
+
+# What pure functions of optimizers take.
+TREES = {
+    "params": "A tree of arrays or tensors; of a module, its parameters.",
+    "grads": "Their gradients, a tree of the same structure.",
+    "state": "The state that `init` or the last `apply` returned.",
+    "value_and_grad": "Takes parameters; returns the loss and its gradients.",
+}
 
 
 class PureOptimizer:
@@ -91,11 +100,9 @@ class PureOptimizer:
 
     # ---- pure functions --------------------------------------------------------------------
 
+    @options(TREES)
     def init(self, params: Any) -> State:
         """Return the state of parameters before the first step.
-
-        Args:
-            params: A tree of arrays or tensors; of a module, its parameters.
 
         Returns:
             A tree of the same structure for each slot, by name, and the number of steps so far as
@@ -115,13 +122,9 @@ class PureOptimizer:
             numbers, structure, [self.started(leaf, numbers) for leaf in leaves]
         )
 
+    @options(TREES)
     def apply(self, params: Any, grads: Any, state: Mapping[str, Any]) -> tuple[Any, State]:
         """Return the parameters and the state after one step; nothing is changed.
-
-        Args:
-            params: A tree of arrays or tensors; of a module, its parameters.
-            grads: Their gradients, a tree of the same structure.
-            state: The state that `init` or the last `apply` returned.
 
         Returns:
             New parameters and the new state, of the same structures, shapes and dtypes.

@@ -14,6 +14,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, NonFiniteError, UnsupportedError, a_type
 from gradtape.ops.arguments import as_integer, as_number
 from gradtape.ops.checks import check_least, check_positive
+from gradtape.ops.shared_options import options, section
 from gradtape.optim.numbers import Numbers, plain
 from gradtape.optim.optimizer import Optimizer
 from gradtape.optim.plateau import Plateau
@@ -38,7 +39,18 @@ _FIRST_RATES: WeakKeyDictionary[Optimizer, list[float]] = WeakKeyDictionary()
 # A function of the step.
 Rate = Callable[[Any], Any]
 
+# Completes the docstring of a scheduler with what arguments mean that several have.
+_explained = options(
+    {
+        "optimizer": "The optimizer.",
+        "gamma": "The factor.",
+        "total_iters": "How many steps it takes.",
+    },
+    raises={"ArgumentError": "A number is out of its range."},
+)
 
+
+@_explained
 class LRScheduler:
     """Set the learning rates of an optimizer by a schedule; the base class of all that do.
 
@@ -50,7 +62,6 @@ class LRScheduler:
     that calls `optimizer.apply` follows the schedule, too; it is not compiled again.
 
     Args:
-        optimizer: The optimizer.
         schedule: A function of the step, or one for each group of parameters, and perhaps one more
             for `optimizer.defaults`.
 
@@ -235,11 +246,11 @@ class _OfBase(LRScheduler):
 # ---- single schedules ---------------------------------------------------------------------------
 
 
+@_explained
 class LambdaLR(_OfBase):
     """Multiply the first learning rate by a function of the step.
 
     Args:
-        optimizer: The optimizer.
         lr_lambda: The function, or one for each group of parameters.
 
     Raises:
@@ -257,16 +268,13 @@ class LambdaLR(_OfBase):
         super().__init__(optimizer, lambda lr: product(lr, next(left)))
 
 
+@_explained
 class ConstantLR(_OfBase):
     """Multiply the learning rate by a factor for the first steps.
 
     Args:
-        optimizer: The optimizer.
         factor: The factor.
         total_iters: For how many steps.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> optimizer = gt.optim.SGD([gt.ones(2, requires_grad=True)], lr=0.1)
     >>> scheduler = gt.optim.ConstantLR(optimizer, factor=0.5, total_iters=1)
@@ -285,17 +293,13 @@ class ConstantLR(_OfBase):
         super().__init__(optimizer, schedule)
 
 
+@_explained
 class LinearLR(_OfBase):
     """Change the learning rate from one multiple of it to another on a straight line.
 
     Args:
-        optimizer: The optimizer.
         start_factor: The first multiple.
         end_factor: The last one.
-        total_iters: How many steps it takes.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> optimizer = gt.optim.SGD([gt.ones(2, requires_grad=True)], lr=0.1)
     >>> scheduler = gt.optim.LinearLR(optimizer, start_factor=0.5, total_iters=2)
@@ -318,16 +322,12 @@ class LinearLR(_OfBase):
         )
 
 
+@_explained
 class StepLR(_OfBase):
     """Multiply the learning rate by a factor every so many steps.
 
     Args:
-        optimizer: The optimizer.
         step_size: How many steps it stays as it is.
-        gamma: The factor.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> optimizer = gt.optim.SGD([gt.ones(2, requires_grad=True)], lr=0.1)
     >>> scheduler = gt.optim.StepLR(optimizer, step_size=2, gamma=0.5)
@@ -341,13 +341,12 @@ class StepLR(_OfBase):
         super().__init__(optimizer, lambda lr: staircase(lr, step_size, gamma))
 
 
+@_explained
 class MultiStepLR(_OfBase):
     """Multiply the learning rate by a factor at some steps.
 
     Args:
-        optimizer: The optimizer.
         milestones: The steps.
-        gamma: The factor.
 
     Raises:
         ArgumentError: A number is out of its range, or a step is not an integer.
@@ -363,12 +362,9 @@ class MultiStepLR(_OfBase):
         super().__init__(optimizer, lambda lr: milestones_schedule(lr, milestones, gamma))
 
 
+@_explained
 class ExponentialLR(_OfBase):
     """Multiply the learning rate by a factor at every step.
-
-    Args:
-        optimizer: The optimizer.
-        gamma: The factor.
 
     Raises:
         ArgumentError: It is negative.
@@ -384,16 +380,12 @@ class ExponentialLR(_OfBase):
         super().__init__(optimizer, lambda lr: exponential(lr, gamma))
 
 
+@_explained
 class PolynomialLR(_OfBase):
     """Let the learning rate fall to zero like a power of the steps that are left.
 
     Args:
-        optimizer: The optimizer.
-        total_iters: How many steps it takes.
         power: The power.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> optimizer = gt.optim.SGD([gt.ones(2, requires_grad=True)], lr=0.1)
     >>> scheduler = gt.optim.PolynomialLR(optimizer, total_iters=2, power=2.0)
@@ -406,6 +398,7 @@ class PolynomialLR(_OfBase):
         super().__init__(optimizer, lambda lr: polynomial(lr, total_iters, power))
 
 
+@_explained
 class CosineAnnealingLR(_OfBase):
     """Let the learning rate fall along a cosine (Loshchilov and Hutter, 2017).
 
@@ -413,12 +406,8 @@ class CosineAnnealingLR(_OfBase):
     stays where it is.
 
     Args:
-        optimizer: The optimizer.
         T_max: How many steps it takes to fall.
         eta_min: The learning rate then.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> optimizer = gt.optim.SGD([gt.ones(2, requires_grad=True)], lr=0.1)
     >>> scheduler = gt.optim.CosineAnnealingLR(optimizer, T_max=2)
@@ -432,17 +421,14 @@ class CosineAnnealingLR(_OfBase):
         super().__init__(optimizer, lambda lr: cosine(lr, T_max, eta_min, periodic=True))
 
 
+@_explained
 class CosineAnnealingWarmRestarts(_OfBase):
     """Let the learning rate fall along a cosine and start again, over and over.
 
     Args:
-        optimizer: The optimizer.
         T_0: The length of the first period.
         T_mult: How many times longer than the last one each further period is.
         eta_min: What the learning rate falls to.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> optimizer = gt.optim.SGD([gt.ones(2, requires_grad=True)], lr=0.1)
     >>> scheduler = gt.optim.CosineAnnealingWarmRestarts(optimizer, T_0=2)
@@ -463,11 +449,11 @@ class CosineAnnealingWarmRestarts(_OfBase):
         super().__init__(optimizer, lambda lr: cosine_restarts(lr, T_0, T_mult, eta_min))
 
 
+@_explained
 class OneCycleLR(LRScheduler):
     """Let the learning rate rise and fall once, and the momentum fall and rise.
 
     Args:
-        optimizer: The optimizer.
         max_lr: The learning rate at the top, or one for each group of parameters.
         total_steps: The number of steps of the training.
         epochs: Its number of epochs, with `steps_per_epoch` in place of `total_steps`.
@@ -558,11 +544,11 @@ class OneCycleLR(LRScheduler):
 # ---- several schedulers -------------------------------------------------------------------------
 
 
+@_explained
 class SequentialLR(LRScheduler):
     """Follow the schedule of one scheduler after another.
 
     Args:
-        optimizer: The optimizer.
         schedulers: Schedulers of the same optimizer, which are not stepped themselves.
         milestones: The steps at which all but the first begin.
 
@@ -679,22 +665,15 @@ def _check_part(scheduler: Any, optimizer: Any, name: str) -> None:
 # ---- by the loss --------------------------------------------------------------------------------
 
 
+@_explained
+@options(section(Plateau, "Args"), raises=section(Plateau, "Raises"))
 class ReduceLROnPlateau:
     """Reduce the learning rate when a loss has stopped getting better.
 
     Args:
-        optimizer: The optimizer.
-        mode: `"min"` if smaller is better, `"max"` if larger is.
-        factor: What the learning rate is multiplied by, in [0, 1).
         patience: For how many steps the loss may fail to improve.
-        threshold: How much better than the best one a loss has to be.
-        threshold_mode: `"rel"` if that is a part of the best one, `"abs"` if it is a difference.
         cooldown: After how many steps failures are counted again.
         min_lr: The learning rate that it does not go below, or one for each group.
-        eps: The smallest change that is made.
-
-    Raises:
-        ArgumentError: A number is out of its range, or a mode is unknown.
 
     >>> optimizer = gt.optim.SGD([gt.ones(2, requires_grad=True)], lr=0.1)
     >>> scheduler = gt.optim.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)

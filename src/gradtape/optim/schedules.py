@@ -18,6 +18,7 @@ import numpy as np
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, a_type
 from gradtape.ops.arguments import as_integer
+from gradtape.ops.shared_options import options
 from gradtape.optim.numbers import Number, checked, not_negative, positive_count
 
 P = ParamSpec("P")
@@ -59,8 +60,14 @@ class Schedule:
         return hash(self._text)
 
 
+# What arguments mean, and what is raised, unless a docstring says otherwise.
+_OPTIONS = {"lr": "The learning rate at step 0."}
+_ERRORS = {"ArgumentError": "A number is negative, or `steps` is not a positive integer."}
+
+
 def _maker(make: Callable[P, Callable[[Any], Any]]) -> Callable[P, Schedule]:
     """Make the functions that `make` returns schedules, which are shown as the call of it."""
+    options(_OPTIONS, raises=_ERRORS)(make)
     signature = inspect.signature(make)
 
     @functools.wraps(make)
@@ -106,9 +113,6 @@ def linear(start: Number, end: Number, steps: int) -> Callable[[Any], Any]:
         end: The number from step `steps` on.
         steps: How long it takes.
 
-    Raises:
-        ArgumentError: A number is negative, or `steps` is not a positive integer.
-
     >>> warm = gt.optim.linear(0.0, 0.1, steps=4)
     >>> [warm(step) for step in range(6)]
     [0.0, 0.025, 0.05, 0.07500000000000001, 0.1, 0.1]
@@ -123,7 +127,6 @@ def staircase(lr: Number, every: int, factor: Number = 0.1) -> Callable[[Any], A
     """Return a schedule that is multiplied by a factor every so many steps.
 
     Args:
-        lr: The learning rate at first.
         every: How many steps it stays as it is.
         factor: What it is multiplied by then.
 
@@ -144,7 +147,6 @@ def milestones(lr: Number, at: Sequence[int], factor: Number = 0.1) -> Callable[
     """Return a schedule that is multiplied by a factor at some steps.
 
     Args:
-        lr: The learning rate at first.
         at: The steps; one that is listed twice counts twice.
         factor: What it is multiplied by at each.
 
@@ -165,7 +167,6 @@ def exponential(lr: Number, factor: Number) -> Callable[[Any], Any]:
     """Return a schedule that is multiplied by a factor at every step.
 
     Args:
-        lr: The learning rate at step 0.
         factor: What it is multiplied by.
 
     Raises:
@@ -185,13 +186,9 @@ def polynomial(
     """Return a schedule that falls like a power of the steps that are left, and stays at the end.
 
     Args:
-        lr: The learning rate at step 0.
         steps: How many steps it takes.
         power: The power; with 1 the schedule is a straight line.
         end: The learning rate from then on.
-
-    Raises:
-        ArgumentError: A number is negative, or `steps` is not a positive integer.
 
     >>> schedule = gt.optim.polynomial(0.1, steps=10, power=2)
     >>> schedule(0), schedule(5), schedule(20)
@@ -210,13 +207,9 @@ def cosine(
     """Return a schedule that falls along half a wave of the cosine (Loshchilov and Hutter, 2017).
 
     Args:
-        lr: The learning rate at step 0.
         steps: How many steps it takes to fall.
         end: The learning rate then.
         periodic: Whether it rises again after that, as PyTorch's does, or stays at the end.
-
-    Raises:
-        ArgumentError: A number is negative, or `steps` is not a positive integer.
 
     >>> schedule = gt.optim.cosine(0.1, steps=10)
     >>> [round(schedule(step), 4) for step in (0, 2, 5, 10, 15)]

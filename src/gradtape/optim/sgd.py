@@ -8,22 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradtape.errors import ArgumentError
-from gradtape.optim.numbers import number, share, switch, unless_zero
+from gradtape.optim.numbers import arguments, explained, number, share, switch, unless_zero
 from gradtape.optim.optimizer import Optimizer
 from gradtape.optim.stepping import Factors, Slots, elementwise
 
 
+@explained
 class SGD(Optimizer):
     """Stochastic gradient descent, optionally with momentum.
 
     Args:
-        params: The parameters, or groups of them; they may also be given to each `step`.
-        lr: The learning rate.
-        momentum: How much of the last step's direction is kept, in [0, 1).
         dampening: How much of the gradient is left out of the direction, after the first step.
-        weight_decay: How much of the parameter is added to its gradient.
         nesterov: Whether the gradient is taken where the momentum will lead.
-        maximize: Whether to go up instead of down.
 
     Raises:
         ArgumentError: A number is out of its range, the learning rate is missing, or Nesterov's
@@ -51,15 +47,7 @@ class SGD(Optimizer):
         nesterov: bool = False,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            momentum=momentum,
-            dampening=dampening,
-            weight_decay=weight_decay,
-            nesterov=nesterov,
-            maximize=maximize,
-        )
+        super().__init__(**arguments(locals()))
 
     def check(self, numbers: Mapping[str, Any]) -> None:
         """Raise if numbers do not fit together."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape.errors import DTypeError
 from gradtape.graph.branches import cond
-from gradtape.optim.numbers import not_negative, positive_count, share
+from gradtape.optim.numbers import arguments, explained, not_negative, positive_count, share
 from gradtape.optim.optimizer import Optimizer
 from gradtape.optim.stepping import Factors, Slots, root
 
@@ -22,6 +22,7 @@ _ROUNDING = 10.0
 _TINY = 1e-30
 
 
+@explained
 class SOAP(Optimizer):
     """SOAP (Vyas et al., 2024): Adam on gradients that are turned into a slowly changing basis.
 
@@ -33,16 +34,10 @@ class SOAP(Optimizer):
 
     Args:
         params: The parameters, or groups of them.
-        lr: The learning rate.
-        betas: How much of the averages of the gradient and of its square is kept, in [0, 1).
         shampoo_beta: How much of the averages of G·Gᵀ and Gᵀ·G is kept, in [0, 1).
-        eps: Added to the denominator.
         weight_decay: How much of the parameter is taken away, times the learning rate.
         precondition_frequency: After how many steps the basis is improved.
         max_precond_dim: The length of the longest side that is turned.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> soap, w = gt.optim.SOAP(lr=0.1), np.array([[1.0, 2.0], [3.0, 4.0]])
     >>> f = gt.grad(lambda w: np.sum((w @ np.array([[2.0, 1.0], [1.0, 3.0]])) ** 2))
@@ -72,16 +67,7 @@ class SOAP(Optimizer):
         precondition_frequency: int = 10,
         max_precond_dim: int = 10_000,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            betas=betas,
-            shampoo_beta=shampoo_beta,
-            eps=eps,
-            weight_decay=weight_decay,
-            precondition_frequency=precondition_frequency,
-            max_precond_dim=max_precond_dim,
-        )
+        super().__init__(**arguments(locals()))
 
     def clock(self, numbers: _Numbers) -> dict[str, Any]:
         """The number of steps."""

@@ -14,6 +14,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError
 from gradtape.graph.branches import cond
 from gradtape.ops.arguments import as_integer
+from gradtape.ops.shared_options import options
 from gradtape.optim.closures import (
     Closure,
     as_value_and_grad,
@@ -21,15 +22,23 @@ from gradtape.optim.closures import (
     gradients_of,
     undone_on_error,
 )
-from gradtape.optim.numbers import at_step, not_negative, positive_count, switch
+from gradtape.optim.numbers import (
+    arguments,
+    at_step,
+    explained,
+    not_negative,
+    positive_count,
+    switch,
+)
 from gradtape.optim.optimizer import Job, Optimizer
 from gradtape.optim.parameters import is_leaf
-from gradtape.optim.pure import State
+from gradtape.optim.pure import TREES, State
 from gradtape.optim.stepping import Factors, Slots, elementwise
 
 _Numbers = Mapping[str, Any]
 
 
+@explained
 class Sophia(Optimizer):
     """Sophia (Liu et al., 2023): the mean gradient divided by the mean diagonal of the Hessian.
 
@@ -46,7 +55,6 @@ class Sophia(Optimizer):
 
     Args:
         params: The parameters, or groups of them.
-        lr: The learning rate.
         betas: How much of the means of the gradient and of the diagonal is kept, in [0, 1).
         rho: What the diagonal is multiplied by; the paper's gamma.
         weight_decay: How much of the parameter is taken away, times the learning rate.
@@ -55,9 +63,6 @@ class Sophia(Optimizer):
         gauss_newton: Whether it is estimated in the second way.
         batch_size: The number of samples of a batch, for the second way.
         seed: The seed of the signs.
-
-    Raises:
-        ArgumentError: A number is out of its range.
 
     >>> w = gt.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = gt.optim.Sophia([w], lr=0.1, betas=(0.5, 0.5), rho=1.0)
@@ -96,18 +101,7 @@ class Sophia(Optimizer):
         batch_size: int = 1,
         seed: int = 0,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            betas=betas,
-            rho=rho,
-            weight_decay=weight_decay,
-            eps=eps,
-            every=every,
-            gauss_newton=gauss_newton,
-            batch_size=batch_size,
-            seed=seed,
-        )
+        super().__init__(**arguments(locals()))
 
     def clock(self, numbers: _Numbers) -> dict[str, Any]:
         """The number of steps."""
@@ -130,15 +124,13 @@ class Sophia(Optimizer):
 
     # ---- as a pure function ----------------------------------------------------------------
 
+    @options(TREES)
     def apply(
         self, params: Any, grads: Any, state: Mapping[str, Any], *, value_and_grad: Any = None
     ) -> tuple[Any, State]:
         """Return the parameters and the state after one step; nothing is changed.
 
         Args:
-            params: A tree of arrays or tensors; of a module, its parameters.
-            grads: Their gradients, a tree of the same structure.
-            state: The state that `init` or the last `apply` returned.
             value_and_grad: Takes parameters; returns the loss and its gradients. It is called when
                 the Hessian is estimated, or traced if the number of the step is.
 

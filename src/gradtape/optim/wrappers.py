@@ -10,6 +10,7 @@ import numpy as np
 from gradtape import tree
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, a_type
+from gradtape.ops.shared_options import options
 from gradtape.optim.closures import (
     Closure,
     as_value_and_grad,
@@ -27,7 +28,7 @@ from gradtape.optim.parameters import (
     loaded_number,
     loaded_slot,
 )
-from gradtape.optim.pure import State
+from gradtape.optim.pure import TREES, State
 from gradtape.optim.schedules import where
 from gradtape.optim.stepping import root
 
@@ -80,15 +81,6 @@ class Wrapper(Optimizer):
         return self.base.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state that `state_dict` returned: all of it, or nothing if it does not fit.
-
-        Args:
-            state: Arrays by name, as it returned them.
-
-        Raises:
-            ArgumentError: A part is missing or unknown, or a number is out of its range.
-            ShapeError: An array does not have the shape of its parameter.
-        """
         self.base.load_state_dict(state)
 
     def _state_of(self, state: Any, names: set[str]) -> Mapping[str, Any]:
@@ -137,24 +129,16 @@ class SAM(Wrapper):
     def _around(self, base: Optimizer) -> Self:
         return type(self)(base, rho=self.rho, adaptive=self.adaptive)
 
+    @options(TREES)
     def init(self, params: Any) -> State:
-        """Return the state of the base before the first step.
-
-        Args:
-            params: A tree of arrays or tensors; of a module, its parameters.
-        """
+        """Return the state of the base before the first step."""
         return {"base": self.base.init(params)}
 
+    @options(TREES)
     def apply(
         self, params: Any, grads: Any, state: Mapping[str, Any], *, value_and_grad: Any = None
     ) -> tuple[Any, State]:
         """Return the parameters and the state after one step; nothing is changed.
-
-        Args:
-            params: A tree of arrays or tensors; of a module, its parameters.
-            grads: Their gradients, a tree of the same structure.
-            state: The state that `init` or the last `apply` returned.
-            value_and_grad: Takes parameters; returns the loss and its gradients.
 
         Returns:
             New parameters and the new state.
@@ -263,25 +247,20 @@ class Lookahead(Wrapper):
     def _around(self, base: Optimizer) -> Self:
         return type(self)(base, k=self.k, alpha=self.alpha)
 
+    @options(TREES)
     def init(self, params: Any) -> State:
-        """Return the state before the first step: that of the base, and the slow weights.
-
-        Args:
-            params: A tree of arrays or tensors; of a module, its parameters.
-        """
+        """Return the state before the first step: that of the base, and the slow weights."""
         leaves, structure = tree.flatten(params)
         slow = list(map(held, leaves))
         return {"base": self.base.init(params), "slow": tree.unflatten(structure, slow), "step": 0}
 
+    @options(TREES)
     def apply(
         self, params: Any, grads: Any, state: Mapping[str, Any], **more: Any
     ) -> tuple[Any, State]:
         """Return the parameters and the state after one step; nothing is changed.
 
         Args:
-            params: A tree of arrays or tensors; of a module, its parameters.
-            grads: Their gradients, a tree of the same structure.
-            state: The state that `init` or the last `apply` returned.
             **more: What the base takes further, such as `value_and_grad`.
 
         Returns:
@@ -364,15 +343,6 @@ class Lookahead(Wrapper):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state that `state_dict` returned: all of it, or nothing if it does not fit.
-
-        Args:
-            state: Arrays by name, as it returned them.
-
-        Raises:
-            ArgumentError: A part is missing or unknown, or a number is out of its range.
-            ShapeError: An array does not have the shape of its parameter.
-        """
         check_state(self.name, state)
         rest, found = dict(state), []
         for position, param in enumerate(self.params):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -146,28 +146,16 @@ class Tanhshrink(Applied, function=tanhshrink):
 class CELU(Applied, function=celu):
     """x, and alpha·(exp(x/alpha) - 1) below 0: `gt.nn.celu`.
 
-    Args:
-        alpha: The limit for x → −∞, with opposite sign.
-
-    Raises:
-        ArgumentError: `alpha` is not positive.
-
     >>> gt.nn.CELU(2.0)(np.array([-1.0, 2.0]))
     array([-0.78693868,  2.        ])
     """
 
     alpha: float = 1.0
-
-    def _check(self) -> None:
-        """Raise unless `alpha` is positive."""
-        check_positive("CELU", alpha=self.alpha)
+    _checks: ClassVar = {"alpha": (check_positive,)}
 
 
 class ELU(Applied, function=elu):
     """x, and alpha·(exp(x) - 1) below 0: `gt.nn.elu`.
-
-    Args:
-        alpha: The limit for x → −∞, with opposite sign.
 
     >>> gt.nn.ELU()(np.array([-1.0, 2.0]))
     array([-0.63212056,  2.        ])
@@ -179,28 +167,16 @@ class ELU(Applied, function=elu):
 class GELU(Applied, function=gelu):
     """x times the probability that a standard normal number is below it: `gt.nn.gelu`.
 
-    Args:
-        approximate: "tanh" for a quicker approximation by that function.
-
-    Raises:
-        ArgumentError: `approximate` is neither "none" nor "tanh".
-
     >>> gt.nn.GELU()(np.array([0.0, 1.0])), gt.nn.GELU("tanh")
     (array([0.        , 0.84134475]), GELU(approximate='tanh'))
     """
 
     approximate: str = "none"
-
-    def _check(self) -> None:
-        """Raise unless it is "none" or "tanh"."""
-        check_choice("GELU", ("none", "tanh"), approximate=self.approximate)
+    _checks: ClassVar = {"approximate": (check_choice, ("none", "tanh"))}
 
 
 class Hardshrink(Applied, function=hardshrink):
     """x, and 0 where |x| is at most `lambd`: `gt.nn.hardshrink`.
-
-    Args:
-        lambd: The largest absolute value that becomes 0.
 
     >>> gt.nn.Hardshrink()(np.array([-2.0, 0.3, 2.0]))
     array([-2.,  0.,  2.])
@@ -211,13 +187,6 @@ class Hardshrink(Applied, function=hardshrink):
 
 class Hardtanh(Applied, function=hardtanh):
     """x clipped to an interval: `gt.nn.hardtanh`.
-
-    Args:
-        min_val: The lower end.
-        max_val: The upper end.
-
-    Raises:
-        ArgumentError: The lower end is above the upper one.
 
     >>> gt.nn.Hardtanh()(np.array([-3.0, 0.5, 3.0]))
     array([-1. ,  0.5,  1. ])
@@ -234,9 +203,6 @@ class Hardtanh(Applied, function=hardtanh):
 class LeakyReLU(Applied, function=leaky_relu):
     """x, and a small multiple of it below 0: `gt.nn.leaky_relu`.
 
-    Args:
-        negative_slope: What negative elements are multiplied with.
-
     >>> gt.nn.LeakyReLU(0.1)(np.array([-1.0, 2.0]))
     array([-0.1,  2. ])
     """
@@ -248,13 +214,6 @@ class RReLU(Applied, function=rrelu, training=True):
     """x, and below 0 a multiple of it by a slope that is drawn at random: `gt.nn.rrelu`.
 
     In evaluation, all slopes are the mean of both ends.
-
-    Args:
-        lower: The smallest slope.
-        upper: The largest slope.
-
-    Raises:
-        ArgumentError: The smallest slope is larger than the largest one.
 
     >>> gt.nn.RReLU(0.2, 0.3).eval()(np.array([-1.0, 2.0]))
     array([-0.25,  2.  ])
@@ -271,51 +230,28 @@ class RReLU(Applied, function=rrelu, training=True):
 class Softplus(Applied, function=softplus):
     """A smooth ReLU, log(1 + exp(beta·x))/beta, and x itself above a threshold: `gt.nn.softplus`.
 
-    Args:
-        beta: How sharp the bend is.
-        threshold: Where beta·x is above it, the result is x.
-
-    Raises:
-        ArgumentError: `beta` is not positive.
-
     >>> gt.nn.Softplus()(np.array([0.0, 1000.0]))
     array([6.93147181e-01, 1.00000000e+03])
     """
 
     beta: float = 1.0
     threshold: float = 20.0
-
-    def _check(self) -> None:
-        """Raise unless `beta` is positive."""
-        check_positive("Softplus", beta=self.beta)
+    _checks: ClassVar = {"beta": (check_positive,)}
 
 
 class Softshrink(Applied, function=softshrink):
     """x moved towards 0 by `lambd`, but not beyond 0: `gt.nn.softshrink`.
-
-    Args:
-        lambd: By how much; 0 or more.
-
-    Raises:
-        ArgumentError: `lambd` is negative.
 
     >>> gt.nn.Softshrink()(np.array([-2.0, 0.3, 2.0]))
     array([-1.5,  0. ,  1.5])
     """
 
     lambd: float = 0.5
-
-    def _check(self) -> None:
-        """Raise if `lambd` is negative."""
-        check_least("Softshrink", 0, lambd=self.lambd)
+    _checks: ClassVar = {"lambd": (check_least, 0)}
 
 
 class Threshold(Applied, function=threshold):
     """x, and another value where it is not above a threshold: `gt.nn.threshold`.
-
-    Args:
-        threshold: Elements above it stay.
-        value: The replacement for the others.
 
     >>> gt.nn.Threshold(2.0, 0.0)(np.array([1.0, 2.0, 3.0]))
     array([0., 0., 3.])
@@ -331,9 +267,6 @@ class Threshold(Applied, function=threshold):
 class GLU(Applied, function=glu):
     """The first half along an axis times the sigmoid of the second half: `gt.nn.glu`.
 
-    Args:
-        dim: The axis.
-
     >>> gt.nn.GLU()(np.array([1.0, 2.0, 0.0, 0.0]))
     array([0.5, 1. ])
     """
@@ -344,14 +277,6 @@ class GLU(Applied, function=glu):
 class GumbelSoftmax(Applied, function=gumbel_softmax):
     """Random classes as vectors, by softmax of logits with noise: `gt.nn.gumbel_softmax`.
 
-    Args:
-        tau: The temperature: the lower, the closer to one class.
-        hard: Whether to return one class, with the gradient of the soft one.
-        dim: The axis of the classes.
-
-    Raises:
-        ArgumentError: `tau` is not positive.
-
     >>> gt.nn.GumbelSoftmax(hard=True)(np.zeros((2, 3))).sum(-1)
     array([1., 1.])
     """
@@ -359,17 +284,11 @@ class GumbelSoftmax(Applied, function=gumbel_softmax):
     tau: float = 1.0
     hard: bool = False
     dim: int = -1
-
-    def _check(self) -> None:
-        """Raise unless `tau` is positive."""
-        check_positive("GumbelSoftmax", tau=self.tau)
+    _checks: ClassVar = {"tau": (check_positive,)}
 
 
 class LogSoftmax(Applied, function=log_softmax):
     """The logarithm of the softmax along an axis: `gt.nn.log_softmax`.
-
-    Args:
-        dim: The axis.
 
     >>> gt.nn.LogSoftmax()(np.zeros(2))
     array([-0.69314718, -0.69314718])
@@ -380,9 +299,6 @@ class LogSoftmax(Applied, function=log_softmax):
 
 class Softmax(Applied, function=softmax):
     """Positive numbers that add up to 1 along an axis: `gt.nn.softmax`.
-
-    Args:
-        dim: The axis.
 
     >>> gt.nn.Softmax(-1)(np.array([0.0, np.log(3)]))
     array([0.25, 0.75])
@@ -401,9 +317,6 @@ class Softmax2d(Applied, function=lambda x: softmax(x, -3)):
 
 class Softmin(Applied, function=softmin):
     """The softmax of the opposite along an axis: `gt.nn.softmin`.
-
-    Args:
-        dim: The axis.
 
     >>> gt.nn.Softmin()(np.array([0.0, np.log(3)]))
     array([0.75, 0.25])

@@ -1,22 +1,39 @@
 """The base of modules that apply a function and have settings, but no parameters.
 
-Such a class names the function and its settings, and nothing else:
+Such a class names the function and its settings, and nothing else. Its docstring gets the texts
+about the settings from that of the function, unless it explains them in another way itself:
 
 >>> from gradtape.nn.layers.applied import Applied
->>> class Power(Applied, function=lambda x, exponent: x**exponent):
+>>> def power(x, exponent):
+...     '''Powers.
+...
+...     Args:
+...         x: The array.
+...         exponent: To which power.
+...     '''
+...     return x**exponent
+>>> class Power(Applied, function=power):
+...     '''Powers: `power`.'''
+...
 ...     exponent: float = 2.0
 >>> Power(3.0), Power(exponent=3.0)(np.arange(3.0))
 (Power(exponent=3.0), array([0., 1., 8.]))
+>>> print(Power.__doc__)
+Powers: `power`.
+<BLANKLINE>
+Args:
+    exponent: To which power.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from typing import Any, ClassVar, dataclass_transform
 
 from gradtape.errors import ArgumentError
 from gradtape.nn.module import Module
+from gradtape.ops.shared_options import options, section
 
 _IN_PLACE = "inplace"
 
@@ -44,6 +61,8 @@ class Applied(Module):
     _settings: ClassVar[tuple[str, ...]] = ()
     _arrays: ClassVar[tuple[str, ...]] = ()
     _with_training: ClassVar[bool] = False
+    # Settings that are checked by themselves: a function of `ops.checks`, and its bounds.
+    _checks: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     _signature: ClassVar[Signature] = Signature()
     __signature__ = _Signature()
 
@@ -77,6 +96,17 @@ class Applied(Module):
             delattr(cls, name)  # a buffer cannot have the name of an attribute of the class
         cls._signature = Signature([*({**known, **own}).values()])
         cls._settings = tuple(cls._signature.parameters)
+        if function is not None:
+            cls._explain(function)
+
+    @classmethod
+    def _explain(cls, function: Callable[..., Any]) -> None:
+        """Complete the docstring with what that of the function says about the settings."""
+        # A setting that has no meaning is the one error that making a module can raise.
+        checked = cls._checks or cls._check is not Applied._check
+        raised = section(function, "Raises").get("ArgumentError") if checked else None
+        raises = {"ArgumentError": raised} if raised else {}
+        options(section(function, "Args"), raises=raises)(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = _bound(type(self), args, kwargs)
@@ -89,6 +119,8 @@ class Applied(Module):
 
     def _check(self) -> None:
         """Raise for settings that no call could use."""
+        for name, (check, *bounds) in self._checks.items():
+            check(type(self).__name__, *bounds, **{name: vars(self)[name]})
 
     def forward(self, *args: Any) -> Any:
         """Call the function with these arrays and the settings."""

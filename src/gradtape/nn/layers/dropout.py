@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from gradtape.nn.layers.applied import Applied
 from gradtape.ops.checks import check_between
 from gradtape.ops.nn.dropout import (
@@ -16,10 +18,7 @@ from gradtape.ops.nn.dropout import (
 
 class _Dropout(Applied, training=True):
     p: float = 0.5
-
-    def _check(self) -> None:
-        """Raise unless `p` is a probability."""
-        check_between(type(self).__name__, 0, 1, p=self.p)
+    _checks: ClassVar = {"p": (check_between, 0, 1)}
 
 
 class Dropout(_Dropout, function=dropout):
@@ -40,12 +39,6 @@ class Dropout(_Dropout, function=dropout):
 class Dropout1d(_Dropout, function=dropout1d):
     """Sets whole channels of sequences to 0 at random in training: `gt.nn.dropout1d`.
 
-    Args:
-        p: The probability of a channel to be dropped.
-
-    Raises:
-        ArgumentError: `p` is no probability.
-
     >>> float(np.ptp(gt.nn.Dropout1d()(np.ones((2, 3, 4))), axis=2).max())
     0.0
     """
@@ -54,12 +47,6 @@ class Dropout1d(_Dropout, function=dropout1d):
 class Dropout2d(_Dropout, function=dropout2d):
     """Sets whole channels of images to 0 at random in training: `gt.nn.dropout2d`.
 
-    Args:
-        p: The probability of a channel to be dropped.
-
-    Raises:
-        ArgumentError: `p` is no probability.
-
     >>> float(np.ptp(gt.nn.Dropout2d()(np.ones((2, 3, 4, 4))), axis=(2, 3)).max())
     0.0
     """
@@ -67,12 +54,6 @@ class Dropout2d(_Dropout, function=dropout2d):
 
 class Dropout3d(_Dropout, function=dropout3d):
     """Sets whole channels of volumes to 0 at random in training: `gt.nn.dropout3d`.
-
-    Args:
-        p: The probability of a channel to be dropped.
-
-    Raises:
-        ArgumentError: `p` is no probability.
 
     >>> float(np.ptp(gt.nn.Dropout3d()(np.ones((2, 3, 2, 2, 2))), axis=(2, 3, 4)).max())
     0.0
@@ -85,9 +66,6 @@ class AlphaDropout(_Dropout, function=alpha_dropout):
     Args:
         p: The probability of an element to be dropped.
 
-    Raises:
-        ArgumentError: `p` is no probability.
-
     >>> bool(abs(np.std(gt.nn.AlphaDropout(0.3)(gt.randn(10000))) - 1) < 0.1)
     True
     """
@@ -98,9 +76,6 @@ class FeatureAlphaDropout(_Dropout, function=feature_alpha_dropout):
 
     Args:
         p: The probability of a channel to be dropped.
-
-    Raises:
-        ArgumentError: `p` is no probability.
 
     >>> float(np.ptp(gt.nn.FeatureAlphaDropout()(np.ones((2, 3, 4))), axis=2).max())
     0.0

@@ -55,6 +55,7 @@ class _Loss(Applied):
     def _check(self) -> None:
         """Raise for an unknown reduction."""
         check_choice(type(self).__name__, self._reductions, reduction=vars(self)["reduction"])
+        super()._check()
 
 
 # ---- of numbers ---------------------------------------------------------------------------------
@@ -62,12 +63,6 @@ class _Loss(Applied):
 
 class L1Loss(_Loss, function=l1_loss):
     """Absolute differences of predictions and targets: `gt.nn.l1_loss`.
-
-    Args:
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.L1Loss()(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     np.float64(1.0)
@@ -79,12 +74,6 @@ class L1Loss(_Loss, function=l1_loss):
 class MSELoss(_Loss, function=mse_loss):
     """Squared differences of predictions and targets: `gt.nn.mse_loss`.
 
-    Args:
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
-
     >>> gt.nn.MSELoss()(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     np.float64(2.0)
     """
@@ -95,35 +84,17 @@ class MSELoss(_Loss, function=mse_loss):
 class SmoothL1Loss(_Loss, function=smooth_l1_loss):
     """Squared differences up to `beta`, absolute ones beyond: `gt.nn.smooth_l1_loss`.
 
-    Args:
-        reduction: "mean", "sum", or "none" for each loss by itself.
-        beta: Up to which difference it is squared; with 0 it is the L1 loss.
-
-    Raises:
-        ArgumentError: There is no such reduction, or `beta` is negative.
-
     >>> gt.nn.SmoothL1Loss("none")(np.array([0.5, 3.0]), np.zeros(2))
     array([0.125, 2.5  ])
     """
 
     reduction: str = "mean"
     beta: float = 1.0
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_least("SmoothL1Loss", 0, beta=self.beta)
+    _checks: ClassVar = {"beta": (check_least, 0)}
 
 
 class HuberLoss(_Loss, function=huber_loss):
     """Squared differences up to `delta`, absolute ones times `delta` beyond: `gt.nn.huber_loss`.
-
-    Args:
-        reduction: "mean", "sum", or "none" for each loss by itself.
-        delta: Up to which difference it is squared.
-
-    Raises:
-        ArgumentError: There is no such reduction, or `delta` is not positive.
 
     >>> gt.nn.HuberLoss("none")(np.array([0.5, 3.0]), np.zeros(2))
     array([0.125, 2.5  ])
@@ -131,22 +102,11 @@ class HuberLoss(_Loss, function=huber_loss):
 
     reduction: str = "mean"
     delta: float = 1.0
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_positive("HuberLoss", delta=self.delta)
+    _checks: ClassVar = {"delta": (check_positive,)}
 
 
 class QuantileLoss(_Loss, function=quantile_loss):
     """Pinball loss, least for a quantile of the targets: `gt.nn.quantile_loss`.
-
-    Args:
-        quantile: Which quantile is to be predicted.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction, or `quantile` is not from 0 to 1.
 
     >>> gt.nn.QuantileLoss(0.75, "none")(np.array([1.0, 3.0]), np.array([2.0, 2.0]))
     array([0.75, 0.25])
@@ -154,11 +114,7 @@ class QuantileLoss(_Loss, function=quantile_loss):
 
     quantile: float = 0.5
     reduction: str = "mean"
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_between("QuantileLoss", 0, 1, quantile=self.quantile)
+    _checks: ClassVar = {"quantile": (check_between, 0, 1)}
 
 
 # ---- likelihoods --------------------------------------------------------------------------------
@@ -168,11 +124,6 @@ class GaussianNLLLoss(_Loss, function=gaussian_nll_loss):
     """Normal likelihoods of targets, called with means, targets and variances.
 
     It calls `gt.nn.gaussian_nll_loss`.
-
-    Args:
-        full: Whether the constant log(2π)/2 is added.
-        eps: The least variance.
-        reduction: "mean", "sum", or "none" for each loss by itself.
 
     Raises:
         ArgumentError: There is no such reduction, or `eps` is not positive.
@@ -184,23 +135,11 @@ class GaussianNLLLoss(_Loss, function=gaussian_nll_loss):
     full: bool = False
     eps: float = 1e-6
     reduction: str = "mean"
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_positive("GaussianNLLLoss", eps=self.eps)
+    _checks: ClassVar = {"eps": (check_positive,)}
 
 
 class KLDivLoss(_Loss, function=kl_div):
     """Divergence of target probabilities from predicted ones, given as logarithms: `gt.nn.kl_div`.
-
-    Args:
-        reduction: "mean" of all elements, "batchmean" for their sum over the number of samples,
-            "sum", or "none".
-        log_target: Whether targets are logarithms as well.
-
-    Raises:
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.KLDivLoss("sum")(np.log([0.5, 0.5]), np.array([1.0, 0.0]))
     np.float64(0.6931471805599453)
@@ -214,15 +153,6 @@ class KLDivLoss(_Loss, function=kl_div):
 
 class PoissonNLLLoss(_Loss, function=poisson_nll_loss):
     """Poisson likelihoods of counts: `gt.nn.poisson_nll_loss`.
-
-    Args:
-        log_input: Whether predictions are logarithms of expected counts.
-        full: Whether Stirling's approximation of log(target!) is added.
-        eps: Added to an expected count before its logarithm is taken.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.PoissonNLLLoss()(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
     np.float64(0.8591409142295225)
@@ -239,10 +169,6 @@ class PoissonNLLLoss(_Loss, function=poisson_nll_loss):
 
 class BCELoss(_Loss, function=binary_cross_entropy, arrays=("weight",)):
     """Cross entropies of probabilities of the first of two classes: `gt.nn.binary_cross_entropy`.
-
-    Args:
-        weight: How much each element counts.
-        reduction: "mean", "sum", or "none" for each loss by itself.
 
     Raises:
         ArgumentError: There is no such reduction.
@@ -261,14 +187,6 @@ class BCEWithLogitsLoss(
     """Cross entropies of logits of the first of two classes.
 
     It calls `gt.nn.binary_cross_entropy_with_logits`.
-
-    Args:
-        weight: How much each element counts.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-        pos_weight: How much elements of the first class count beside those of the second.
-
-    Raises:
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.BCEWithLogitsLoss()(np.array([0.0]), np.array([1.0]))
     np.float64(0.6931471805599453)
@@ -292,15 +210,6 @@ class SigmoidCrossEntropyLoss(Applied, function=sigmoid_cross_entropy):
 class FocalLoss(_Loss, function=focal_loss):
     """Cross entropies of logits that count less where they are small already: `gt.nn.focal_loss`.
 
-    Args:
-        alpha: How much the first class counts, and the second one the rest of 1; negative for no
-            difference.
-        gamma: The power of the probability of the wrong class that each loss is multiplied with.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
-
     >>> gt.nn.FocalLoss()(np.array([0.0, 1000.0]), np.ones(2))
     np.float64(0.0216608...)
     """
@@ -312,15 +221,6 @@ class FocalLoss(_Loss, function=focal_loss):
 
 class SigmoidFocalLoss(_Loss, function=sigmoid_focal_loss):
     """Focal losses, each by itself unless reduced: `gt.nn.sigmoid_focal_loss`.
-
-    Args:
-        alpha: How much the first class counts, and the second one the rest of 1; negative for no
-            difference.
-        gamma: The power of the probability of the wrong class that each loss is multiplied with.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.SigmoidFocalLoss()(np.array([0.0, 1000.0]), np.ones(2))
     array([0.0433217, 0.       ])
@@ -334,13 +234,6 @@ class SigmoidFocalLoss(_Loss, function=sigmoid_focal_loss):
 class DiceLoss(_Loss, function=dice_loss):
     """1 less Dice's coefficient of predicted and true regions: `gt.nn.dice_loss`.
 
-    Args:
-        smooth: Added above and below, so that empty regions are alike.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
-
     >>> gt.nn.DiceLoss(smooth=0.0)(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]))
     np.float64(0.333...)
     """
@@ -351,13 +244,6 @@ class DiceLoss(_Loss, function=dice_loss):
 
 class IoULoss(_Loss, function=iou_loss):
     """1 less the intersection of regions over their union: `gt.nn.iou_loss`.
-
-    Args:
-        smooth: Added above and below, so that empty regions are alike.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.IoULoss(smooth=0.0)(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]))
     np.float64(0.5)
@@ -370,12 +256,6 @@ class IoULoss(_Loss, function=iou_loss):
 class SoftMarginLoss(_Loss, function=soft_margin_loss):
     """Logistic losses of logits, with targets 1 and -1: `gt.nn.soft_margin_loss`.
 
-    Args:
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
-
     >>> gt.nn.SoftMarginLoss()(np.array([0.0]), np.array([-1.0]))
     np.float64(0.6931471805599453)
     """
@@ -387,13 +267,6 @@ class HingeLoss(_Loss, function=hinge_loss):
     """How far scores are from the right side of a margin, with targets 1 and -1.
 
     It calls `gt.nn.hinge_loss`.
-
-    Args:
-        margin: By how much they have to be on the right side.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.HingeLoss(reduction="none")(np.array([0.5, -3.0]), np.array([1, -1]))
     array([0.5, 0. ])
@@ -411,12 +284,6 @@ class CrossEntropyLoss(_Loss, function=cross_entropy, arrays=("weight",)):
 
     It calls `gt.nn.cross_entropy`.
 
-    Args:
-        weight: How much each class counts.
-        ignore_index: A target that does not count.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-        label_smoothing: The share of each target that is spread over all classes.
-
     Raises:
         ArgumentError: There is no such reduction, or `label_smoothing` is not from 0 to 1.
 
@@ -428,23 +295,11 @@ class CrossEntropyLoss(_Loss, function=cross_entropy, arrays=("weight",)):
     ignore_index: int = -100
     reduction: str = "mean"
     label_smoothing: float = 0.0
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_between("CrossEntropyLoss", 0, 1, label_smoothing=self.label_smoothing)
+    _checks: ClassVar = {"label_smoothing": (check_between, 0, 1)}
 
 
 class NLLLoss(_Loss, function=nll_loss, arrays=("weight",)):
     """The negative of the logarithms at the right classes: `gt.nn.nll_loss`.
-
-    Args:
-        weight: How much each class counts.
-        ignore_index: A target that does not count.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
 
     >>> gt.nn.NLLLoss()(np.log([[0.5, 0.5], [0.5, 0.5]]), np.array([1, 0]))
     np.float64(0.6931471805599453)
@@ -478,15 +333,6 @@ class SparseSoftmaxCrossEntropyLoss(Applied, function=sparse_softmax_cross_entro
 class MultiMarginLoss(_Loss, function=multi_margin_loss, arrays=("weight",)):
     """How far other classes come up to the right one: `gt.nn.multi_margin_loss`.
 
-    Args:
-        p: The power that is taken of it, 1 or 2.
-        margin: By how much the right class has to be ahead.
-        weight: How much each class counts.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction, or `p` is neither 1 nor 2.
-
     >>> gt.nn.MultiMarginLoss()(np.array([[0.5, 1.0]]), np.array([0]))
     np.float64(0.75)
     """
@@ -495,21 +341,11 @@ class MultiMarginLoss(_Loss, function=multi_margin_loss, arrays=("weight",)):
     margin: float = 1.0
     weight: ArrayLike | None = None
     reduction: str = "mean"
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_choice("MultiMarginLoss", (1, 2), p=self.p)
+    _checks: ClassVar = {"p": (check_choice, (1, 2))}
 
 
 class MultiLabelMarginLoss(_Loss, function=multilabel_margin_loss):
     """How far other classes come up to the right ones: `gt.nn.multilabel_margin_loss`.
-
-    Args:
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
 
     >>> x, target = np.array([0.1, 0.2, 0.4, 0.8]), np.array([3, 0, -1, 1])
     >>> gt.nn.MultiLabelMarginLoss()(x, target)
@@ -524,13 +360,6 @@ class MultiLabelSoftMarginLoss(_Loss, function=multilabel_soft_margin_loss, arra
 
     It calls `gt.nn.multilabel_soft_margin_loss`.
 
-    Args:
-        weight: How much each class counts.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
-
     >>> gt.nn.MultiLabelSoftMarginLoss()(np.zeros((1, 3)), np.array([[1.0, 0.0, 1.0]]))
     np.float64(0.6931471805599453)
     """
@@ -544,14 +373,6 @@ class DistillationLoss(_Loss, function=distillation_loss):
 
     It calls `gt.nn.distillation_loss`.
 
-    Args:
-        temperature: What logits are divided by.
-        alpha: The share of the divergence in the loss.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction, or `temperature` is not positive.
-
     >>> gt.nn.DistillationLoss()(np.array([[1.0, 2.0]]), np.array([[1.0, 2.0]]))
     np.float64(0.0)
     """
@@ -559,20 +380,11 @@ class DistillationLoss(_Loss, function=distillation_loss):
     temperature: float = 2.0
     alpha: float = 0.5
     reduction: str = "mean"
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_positive("DistillationLoss", temperature=self.temperature)
+    _checks: ClassVar = {"temperature": (check_positive,)}
 
 
 class CTCLoss(_Loss, function=ctc_loss):
     """Connectionist temporal classification, called with lengths as well: `gt.nn.ctc_loss`.
-
-    Args:
-        blank: The class that stands for no label.
-        reduction: "mean" of the losses, each divided by its number of labels; "sum", or "none".
-        zero_infinity: Whether a target that is too long for its sample counts as 0, not as inf.
 
     Raises:
         ArgumentError: There is no such reduction.
@@ -595,13 +407,6 @@ class MarginRankingLoss(_Loss, function=margin_ranking_loss):
 
     It calls `gt.nn.margin_ranking_loss`.
 
-    Args:
-        margin: By how much the right one has to be ahead.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
-
     >>> gt.nn.MarginRankingLoss()(np.array([1.0]), np.array([3.0]), np.array([1.0]))
     np.float64(2.0)
     """
@@ -615,13 +420,6 @@ class HingeEmbeddingLoss(_Loss, function=hinge_embedding_loss):
 
     It calls `gt.nn.hinge_embedding_loss`.
 
-    Args:
-        margin: How far apart the others have to be.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
-
     >>> gt.nn.HingeEmbeddingLoss()(np.array([0.5, 0.25]), np.array([1, -1]))
     np.float64(0.625)
     """
@@ -634,13 +432,6 @@ class CosineEmbeddingLoss(_Loss, function=cosine_embedding_loss):
     """Angles of pairs that belong together, with target 1; nearness of others, with -1.
 
     It calls `gt.nn.cosine_embedding_loss`.
-
-    Args:
-        margin: The cosine that others may have.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
 
     >>> x, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])
     >>> gt.nn.CosineEmbeddingLoss(reduction="none")(x, y, np.array([1, -1]))
@@ -656,13 +447,6 @@ class ContrastiveLoss(_Loss, function=contrastive_loss):
 
     It calls `gt.nn.contrastive_loss`.
 
-    Args:
-        margin: How far apart the others have to be.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction.
-
     >>> x, y = np.array([[0.0], [0.0]]), np.array([[0.5], [0.5]])
     >>> gt.nn.ContrastiveLoss(2.0, "none")(x, y, np.array([1.0, 0.0]))
     array([0.25, 2.25])
@@ -675,16 +459,6 @@ class ContrastiveLoss(_Loss, function=contrastive_loss):
 class TripletMarginLoss(_Loss, function=triplet_margin_loss):
     """How far anchors are nearer to negatives than to positives: `gt.nn.triplet_margin_loss`.
 
-    Args:
-        margin: By how much the negatives are to be further.
-        p: Which norm of a difference its length is.
-        eps: Added to every difference of elements.
-        swap: Whether the negative is to be far from the positive as well.
-        reduction: "mean", "sum", or "none" for each loss by itself.
-
-    Raises:
-        ArgumentError: There is no such reduction, or `margin` is not positive.
-
     >>> a, b, c = np.array([[0.0]]), np.array([[1.0]]), np.array([[1.5]])
     >>> gt.nn.TripletMarginLoss(eps=0.0)(a, b, c)
     np.float64(0.5)
@@ -695,11 +469,7 @@ class TripletMarginLoss(_Loss, function=triplet_margin_loss):
     eps: float = 1e-6
     swap: bool = False
     reduction: str = "mean"
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        super()._check()
-        check_positive("TripletMarginLoss", margin=self.margin)
+    _checks: ClassVar = {"margin": (check_positive,)}
 
 
 # ---- distances ----------------------------------------------------------------------------------
@@ -707,10 +477,6 @@ class TripletMarginLoss(_Loss, function=triplet_margin_loss):
 
 class CosineSimilarity(Applied, function=cosine_similarity):
     """The cosine of the angle between vectors: `gt.nn.cosine_similarity`.
-
-    Args:
-        dim: The axis of the vectors.
-        eps: The least product of lengths to divide by.
 
     Raises:
         ArgumentError: `eps` is negative.
@@ -721,19 +487,11 @@ class CosineSimilarity(Applied, function=cosine_similarity):
 
     dim: int = 1
     eps: float = 1e-8
-
-    def _check(self) -> None:
-        """Raise for settings that no call could use."""
-        check_least("CosineSimilarity", 0, eps=self.eps)
+    _checks: ClassVar = {"eps": (check_least, 0)}
 
 
 class PairwiseDistance(Applied, function=pairwise_distance):
     """The length of the difference of vectors along the last axis: `gt.nn.pairwise_distance`.
-
-    Args:
-        p: Which norm.
-        eps: Added to every difference of elements.
-        keepdim: Whether the axis stays, with size 1.
 
     >>> gt.nn.PairwiseDistance(eps=0.0)(np.array([[3.0, 4.0]]), np.zeros((1, 2)))
     array([5.])

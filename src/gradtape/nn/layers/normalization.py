@@ -34,6 +34,20 @@ _INSTANCE_OPTIONS = {
     **_OPTIONS,
     "momentum": "How much of the statistics of the samples goes into the running ones.",
 }
+_PARAMETERS = {
+    "weight": "What channels are multiplied with, or None.",
+    "bias": "What is added to them, or None.",
+}
+_STATISTICS = {
+    **_PARAMETERS,
+    "running_mean": "A buffer, or None.",
+    "running_var": "A buffer, or None.",
+    "num_batches_tracked": "How many batches there were; a buffer, or None.",
+}
+_INSTANCE_STATISTICS = {
+    **_STATISTICS,
+    "num_batches_tracked": "A buffer that stays 0, as in PyTorch, or None.",
+}
 _ERRORS = {
     "ArgumentError": "A number has no meaning.",
     "DTypeError": "The dtype is not a floating-point one.",
@@ -148,18 +162,11 @@ class _BatchNorm(_Running):
         return out
 
 
-@options(_OPTIONS, raises=_ERRORS)
+@options(_OPTIONS, attributes=_STATISTICS, raises=_ERRORS)
 class BatchNorm1d(_BatchNorm, ndims=(2, 3)):
     """Brings channels of vectors or sequences to mean 0 and variance 1: `gt.nn.batch_norm`.
 
     In training, mean and variance are those of the batch; in evaluation, running ones.
-
-    Attributes:
-        weight: What channels are multiplied with, or None.
-        bias: What is added to them, or None.
-        running_mean: A buffer, or None.
-        running_var: A buffer, or None.
-        num_batches_tracked: How many batches there were; a buffer, or None.
 
     >>> layer = gt.nn.BatchNorm1d(2)
     >>> layer(np.array([[1.0, 5.0], [3.0, 5.0]], np.float32)).detach()
@@ -170,18 +177,11 @@ class BatchNorm1d(_BatchNorm, ndims=(2, 3)):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
+@options(_OPTIONS, attributes=_STATISTICS, raises=_ERRORS)
 class BatchNorm2d(_BatchNorm, ndims=(4,)):
     """Brings channels of images to mean 0 and variance 1: `gt.nn.batch_norm`.
 
     In training, mean and variance are those of the batch; in evaluation, running ones.
-
-    Attributes:
-        weight: What channels are multiplied with, or None.
-        bias: What is added to them, or None.
-        running_mean: A buffer, or None.
-        running_var: A buffer, or None.
-        num_batches_tracked: How many batches there were; a buffer, or None.
 
     >>> layer = gt.nn.BatchNorm2d(3, affine=False)
     >>> layer
@@ -191,18 +191,11 @@ class BatchNorm2d(_BatchNorm, ndims=(4,)):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
+@options(_OPTIONS, attributes=_STATISTICS, raises=_ERRORS)
 class BatchNorm3d(_BatchNorm, ndims=(5,)):
     """Brings channels of volumes to mean 0 and variance 1: `gt.nn.batch_norm`.
 
     In training, mean and variance are those of the batch; in evaluation, running ones.
-
-    Attributes:
-        weight: What channels are multiplied with, or None.
-        bias: What is added to them, or None.
-        running_mean: A buffer, or None.
-        running_var: A buffer, or None.
-        num_batches_tracked: How many batches there were; a buffer, or None.
 
     >>> gt.nn.BatchNorm3d(3)(gt.randn(2, 3, 4, 4, 4, dtype=gt.float32)).shape
     (2, 3, 4, 4, 4)
@@ -248,16 +241,9 @@ class _InstanceNorm(_Running):
         return out
 
 
-@options(_INSTANCE_OPTIONS, raises=_ERRORS)
+@options(_INSTANCE_OPTIONS, attributes=_INSTANCE_STATISTICS, raises=_ERRORS)
 class InstanceNorm1d(_InstanceNorm, ndims=(2, 3)):
     """Brings each channel of each sequence to mean 0 and variance 1: `gt.nn.instance_norm`.
-
-    Attributes:
-        weight: What channels are multiplied with, or None.
-        bias: What is added to them, or None.
-        running_mean: A buffer, or None.
-        running_var: A buffer, or None.
-        num_batches_tracked: A buffer that stays 0, as in PyTorch, or None.
 
     >>> gt.nn.InstanceNorm1d(2)(np.array([[[1.0, 3.0], [5.0, 5.0]]]))
     array([[[-0.999995,  0.999995],
@@ -265,32 +251,18 @@ class InstanceNorm1d(_InstanceNorm, ndims=(2, 3)):
     """
 
 
-@options(_INSTANCE_OPTIONS, raises=_ERRORS)
+@options(_INSTANCE_OPTIONS, attributes=_INSTANCE_STATISTICS, raises=_ERRORS)
 class InstanceNorm2d(_InstanceNorm, ndims=(3, 4)):
     """Brings each channel of each image to mean 0 and variance 1: `gt.nn.instance_norm`.
-
-    Attributes:
-        weight: What channels are multiplied with, or None.
-        bias: What is added to them, or None.
-        running_mean: A buffer, or None.
-        running_var: A buffer, or None.
-        num_batches_tracked: A buffer that stays 0, as in PyTorch, or None.
 
     >>> gt.nn.InstanceNorm2d(3, affine=True)(np.ones((2, 3, 4, 4), np.float32)).shape
     (2, 3, 4, 4)
     """
 
 
-@options(_INSTANCE_OPTIONS, raises=_ERRORS)
+@options(_INSTANCE_OPTIONS, attributes=_INSTANCE_STATISTICS, raises=_ERRORS)
 class InstanceNorm3d(_InstanceNorm, ndims=(4, 5)):
     """Brings each channel of each volume to mean 0 and variance 1: `gt.nn.instance_norm`.
-
-    Attributes:
-        weight: What channels are multiplied with, or None.
-        bias: What is added to them, or None.
-        running_mean: A buffer, or None.
-        running_var: A buffer, or None.
-        num_batches_tracked: A buffer that stays 0, as in PyTorch, or None.
 
     >>> gt.nn.InstanceNorm3d(3)(np.ones((2, 3, 4, 4, 4), np.float32)).shape
     (2, 3, 4, 4, 4)
@@ -310,23 +282,18 @@ def _sizes(name: str, normalized_shape: Any) -> tuple[int, ...]:
     return shape
 
 
+@options(_OPTIONS, raises=_ERRORS)
 class LayerNorm(Module):
     """Brings the last axes to mean 0 and variance 1, then scales and shifts: `gt.nn.layer_norm`.
 
     Args:
         normalized_shape: The sizes of the last axes, over which mean and variance are taken.
-        eps: Added to the variance, so that it can be divided by.
         elementwise_affine: Whether the result is scaled and shifted by parameters.
-        bias: Whether it is shifted.
         dtype: The dtype of the parameters.
 
     Attributes:
         weight: Of shape `normalized_shape`, or None.
         bias: Of shape `normalized_shape`, or None.
-
-    Raises:
-        ArgumentError: A number has no meaning.
-        DTypeError: The dtype is not a floating-point one.
 
     >>> layer = gt.nn.LayerNorm(3)
     >>> layer(np.array([[1.0, 2.0, 3.0]], np.float32)).detach()
@@ -358,6 +325,7 @@ class LayerNorm(Module):
         )
 
 
+@options(_OPTIONS, raises=_ERRORS)
 class RMSNorm(Module):
     """Divides by the root of the mean square over the last axes, then scales: `gt.nn.rms_norm`.
 
@@ -369,10 +337,6 @@ class RMSNorm(Module):
 
     Attributes:
         weight: Of shape `normalized_shape`, or None.
-
-    Raises:
-        ArgumentError: A number has no meaning.
-        DTypeError: The dtype is not a floating-point one.
 
     >>> gt.nn.RMSNorm(4)(np.array([3.0, 4.0, 0.0, 0.0], np.float32)).detach()
     tensor([1.2, 1.6, 0. , 0. ], dtype=float32)
@@ -405,24 +369,17 @@ class RMSNorm(Module):
         )
 
 
+@options(_OPTIONS, attributes=_PARAMETERS, raises=_ERRORS)
 class GroupNorm(Module):
     """Brings groups of channels of each sample to mean 0 and variance 1: `gt.nn.group_norm`.
 
     Args:
         num_groups: Into how many groups the channels are split.
         num_channels: The number of channels.
-        eps: Added to the variance, so that it can be divided by.
-        affine: Whether channels are scaled and shifted by parameters.
         dtype: The dtype of the parameters.
-        bias: Whether channels are shifted, if they are scaled.
-
-    Attributes:
-        weight: What channels are multiplied with, or None.
-        bias: What is added to them, or None.
 
     Raises:
         ArgumentError: The groups do not divide the channels, or a number has no meaning.
-        DTypeError: The dtype is not a floating-point one.
 
     >>> gt.nn.GroupNorm(2, 4)(np.ones((3, 4, 5), np.float32)).shape
     (3, 4, 5)
@@ -469,12 +426,6 @@ class LocalResponseNorm(Applied, function=local_response_norm):
 
     It calls `gt.nn.local_response_norm`.
 
-    Args:
-        size: How many channels each is divided by.
-        alpha: What the mean square is multiplied with.
-        beta: The power.
-        k: What is added before it is taken.
-
     Raises:
         ArgumentError: `size` is less than 1.
 
@@ -486,7 +437,4 @@ class LocalResponseNorm(Applied, function=local_response_norm):
     alpha: float = 1e-4
     beta: float = 0.75
     k: float = 1.0
-
-    def _check(self) -> None:
-        """Raise unless there are channels to take."""
-        check_count("LocalResponseNorm", 1, size=self.size)
+    _checks: ClassVar = {"size": (check_count, 1)}

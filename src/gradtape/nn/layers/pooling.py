@@ -38,31 +38,7 @@ from gradtape.ops.nn.pool_max import (
     min_pool3d,
 )
 from gradtape.ops.nn.pool_unpool import max_unpool1d, max_unpool2d, max_unpool3d
-from gradtape.ops.nn.pooling import POOLING
 from gradtape.ops.nn.windows import Sizes, per_axis
-from gradtape.ops.shared_options import options
-
-_OPTIONS = {
-    **POOLING,
-    "count_include_pad": "Whether added zeros count in the average.",
-    "divisor_override": "What to divide sums by, instead of their number of elements.",
-    "norm_type": "The power p; odd ones take negative elements as they are.",
-}
-_EXTREMES = {
-    **POOLING,
-    "padding": "By how much windows may begin before the array and end after it.",
-}
-_TO_SIZE = {
-    **POOLING,
-    "output_size": "The size of the result; or one for each axis, None for that of what goes in.",
-    "output_ratio": "The size of the result relative to that of what goes in, between 0 and 1.",
-}
-_BACK = {
-    "kernel_size": "As of the pooling that is undone.",
-    "stride": "As of the pooling that is undone.",
-    "padding": "As of the pooling that is undone.",
-}
-_ERRORS = {"ArgumentError": "An option has a value that has no meaning."}
 
 
 class _Pool(Applied):
@@ -81,6 +57,7 @@ class _Pool(Applied):
             value = vars(self).get(option)
             if value is not None:
                 per_axis(type(self).__name__, option, value, self._rank, least)
+        super()._check()
 
 
 class _Windows(_Pool):
@@ -110,11 +87,7 @@ class _LPPool(_Pool):
     kernel_size: int | Sizes
     stride: int | Sizes | None = None
     ceil_mode: bool = False
-
-    def _check(self) -> None:
-        """Raise for sizes, or a norm, that have no meaning."""
-        super()._check()
-        check_positive(type(self).__name__, norm_type=self.norm_type)
+    _checks: ClassVar = {"norm_type": (check_positive,)}
 
 
 class _AdaptiveAveragePool(_Pool):
@@ -152,7 +125,6 @@ class _Unpool(_Windows):
 # ---- over windows -------------------------------------------------------------------------------
 
 
-@options(_EXTREMES, raises=_ERRORS)
 class MaxPool1d(_ExtremePool, function=max_pool1d, rank=1):
     """The largest elements in windows that move over sequences: `gt.nn.max_pool1d`.
 
@@ -161,7 +133,6 @@ class MaxPool1d(_ExtremePool, function=max_pool1d, rank=1):
     """
 
 
-@options(_EXTREMES, raises=_ERRORS)
 class MaxPool2d(_ExtremePool, function=max_pool2d, rank=2):
     """The largest elements in windows that move over images: `gt.nn.max_pool2d`.
 
@@ -170,7 +141,6 @@ class MaxPool2d(_ExtremePool, function=max_pool2d, rank=2):
     """
 
 
-@options(_EXTREMES, raises=_ERRORS)
 class MaxPool3d(_ExtremePool, function=max_pool3d, rank=3):
     """The largest elements in windows that move over volumes: `gt.nn.max_pool3d`.
 
@@ -179,7 +149,6 @@ class MaxPool3d(_ExtremePool, function=max_pool3d, rank=3):
     """
 
 
-@options(_EXTREMES, raises=_ERRORS)
 class MinPool1d(_ExtremePool, function=min_pool1d, rank=1):
     """The smallest elements in windows that move over sequences: `gt.nn.min_pool1d`.
 
@@ -188,7 +157,6 @@ class MinPool1d(_ExtremePool, function=min_pool1d, rank=1):
     """
 
 
-@options(_EXTREMES, raises=_ERRORS)
 class MinPool2d(_ExtremePool, function=min_pool2d, rank=2):
     """The smallest elements in windows that move over images: `gt.nn.min_pool2d`.
 
@@ -197,7 +165,6 @@ class MinPool2d(_ExtremePool, function=min_pool2d, rank=2):
     """
 
 
-@options(_EXTREMES, raises=_ERRORS)
 class MinPool3d(_ExtremePool, function=min_pool3d, rank=3):
     """The smallest elements in windows that move over volumes: `gt.nn.min_pool3d`.
 
@@ -206,7 +173,6 @@ class MinPool3d(_ExtremePool, function=min_pool3d, rank=3):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
 class AvgPool1d(_AveragePool, function=avg_pool1d, rank=1):
     """Averages over windows that move over sequences: `gt.nn.avg_pool1d`.
 
@@ -215,7 +181,6 @@ class AvgPool1d(_AveragePool, function=avg_pool1d, rank=1):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
 class AvgPool2d(_AveragePool, function=avg_pool2d, rank=2):
     """Averages over windows that move over images: `gt.nn.avg_pool2d`.
 
@@ -224,7 +189,6 @@ class AvgPool2d(_AveragePool, function=avg_pool2d, rank=2):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
 class AvgPool3d(_AveragePool, function=avg_pool3d, rank=3):
     """Averages over windows that move over volumes: `gt.nn.avg_pool3d`.
 
@@ -233,7 +197,6 @@ class AvgPool3d(_AveragePool, function=avg_pool3d, rank=3):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
 class SumPool1d(_SumPool, function=sum_pool1d, rank=1):
     """Sums over windows that move over sequences: `gt.nn.sum_pool1d`.
 
@@ -242,7 +205,6 @@ class SumPool1d(_SumPool, function=sum_pool1d, rank=1):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
 class SumPool2d(_SumPool, function=sum_pool2d, rank=2):
     """Sums over windows that move over images: `gt.nn.sum_pool2d`.
 
@@ -251,7 +213,6 @@ class SumPool2d(_SumPool, function=sum_pool2d, rank=2):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
 class SumPool3d(_SumPool, function=sum_pool3d, rank=3):
     """Sums over windows that move over volumes: `gt.nn.sum_pool3d`.
 
@@ -260,7 +221,6 @@ class SumPool3d(_SumPool, function=sum_pool3d, rank=3):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
 class LPPool1d(_LPPool, function=lp_pool1d, rank=1):
     """Norms of windows that move over sequences: `gt.nn.lp_pool1d`.
 
@@ -269,7 +229,6 @@ class LPPool1d(_LPPool, function=lp_pool1d, rank=1):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
 class LPPool2d(_LPPool, function=lp_pool2d, rank=2):
     """Norms of windows that move over images: `gt.nn.lp_pool2d`.
 
@@ -278,7 +237,6 @@ class LPPool2d(_LPPool, function=lp_pool2d, rank=2):
     """
 
 
-@options(_OPTIONS, raises=_ERRORS)
 class LPPool3d(_LPPool, function=lp_pool3d, rank=3):
     """Norms of windows that move over volumes: `gt.nn.lp_pool3d`.
 
@@ -290,7 +248,6 @@ class LPPool3d(_LPPool, function=lp_pool3d, rank=3):
 # ---- to a given size ----------------------------------------------------------------------------
 
 
-@options(_TO_SIZE, raises=_ERRORS)
 class AdaptiveAvgPool1d(_AdaptiveAveragePool, function=adaptive_avg_pool1d, rank=1):
     """Averages over as many windows of sequences as wanted: `gt.nn.adaptive_avg_pool1d`.
 
@@ -299,7 +256,6 @@ class AdaptiveAvgPool1d(_AdaptiveAveragePool, function=adaptive_avg_pool1d, rank
     """
 
 
-@options(_TO_SIZE, raises=_ERRORS)
 class AdaptiveAvgPool2d(_AdaptiveAveragePool, function=adaptive_avg_pool2d, rank=2):
     """Averages over as many windows of images as wanted: `gt.nn.adaptive_avg_pool2d`.
 
@@ -308,7 +264,6 @@ class AdaptiveAvgPool2d(_AdaptiveAveragePool, function=adaptive_avg_pool2d, rank
     """
 
 
-@options(_TO_SIZE, raises=_ERRORS)
 class AdaptiveAvgPool3d(_AdaptiveAveragePool, function=adaptive_avg_pool3d, rank=3):
     """Averages over as many windows of volumes as wanted: `gt.nn.adaptive_avg_pool3d`.
 
@@ -317,7 +272,6 @@ class AdaptiveAvgPool3d(_AdaptiveAveragePool, function=adaptive_avg_pool3d, rank
     """
 
 
-@options(_TO_SIZE, raises=_ERRORS)
 class AdaptiveMaxPool1d(_AdaptiveExtremePool, function=adaptive_max_pool1d, rank=1):
     """The largest elements of as many windows of sequences as wanted: `gt.nn.adaptive_max_pool1d`.
 
@@ -326,7 +280,6 @@ class AdaptiveMaxPool1d(_AdaptiveExtremePool, function=adaptive_max_pool1d, rank
     """
 
 
-@options(_TO_SIZE, raises=_ERRORS)
 class AdaptiveMaxPool2d(_AdaptiveExtremePool, function=adaptive_max_pool2d, rank=2):
     """The largest elements of as many windows of images as wanted: `gt.nn.adaptive_max_pool2d`.
 
@@ -335,7 +288,6 @@ class AdaptiveMaxPool2d(_AdaptiveExtremePool, function=adaptive_max_pool2d, rank
     """
 
 
-@options(_TO_SIZE, raises=_ERRORS)
 class AdaptiveMaxPool3d(_AdaptiveExtremePool, function=adaptive_max_pool3d, rank=3):
     """The largest elements of as many windows of volumes as wanted: `gt.nn.adaptive_max_pool3d`.
 
@@ -344,7 +296,6 @@ class AdaptiveMaxPool3d(_AdaptiveExtremePool, function=adaptive_max_pool3d, rank
     """
 
 
-@options(_TO_SIZE, raises=_ERRORS)
 class FractionalMaxPool2d(_FractionalPool, function=fractional_max_pool2d, rank=2):
     """The largest elements of windows at random places of images: `gt.nn.fractional_max_pool2d`.
 
@@ -353,7 +304,6 @@ class FractionalMaxPool2d(_FractionalPool, function=fractional_max_pool2d, rank=
     """
 
 
-@options(_TO_SIZE, raises=_ERRORS)
 class FractionalMaxPool3d(_FractionalPool, function=fractional_max_pool3d, rank=3):
     """The largest elements of windows at random places of volumes: `gt.nn.fractional_max_pool3d`.
 
@@ -381,7 +331,6 @@ class GlobalMaxPool(Applied, function=global_max_pool):
 # ---- back ---------------------------------------------------------------------------------------
 
 
-@options(_BACK, raises=_ERRORS)
 class MaxUnpool1d(_Unpool, function=max_unpool1d, rank=1):
     """Puts the largest elements of sequences back to where they were: `gt.nn.max_unpool1d`.
 
@@ -391,7 +340,6 @@ class MaxUnpool1d(_Unpool, function=max_unpool1d, rank=1):
     """
 
 
-@options(_BACK, raises=_ERRORS)
 class MaxUnpool2d(_Unpool, function=max_unpool2d, rank=2):
     """Puts the largest elements of images back to where they were: `gt.nn.max_unpool2d`.
 
@@ -401,7 +349,6 @@ class MaxUnpool2d(_Unpool, function=max_unpool2d, rank=2):
     """
 
 
-@options(_BACK, raises=_ERRORS)
 class MaxUnpool3d(_Unpool, function=max_unpool3d, rank=3):
     """Puts the largest elements of volumes back to where they were: `gt.nn.max_unpool3d`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, ClassVar
 
 from gradtape.errors import ArgumentError, ShapeError
 from gradtape.nn.layers.applied import Applied
@@ -115,55 +115,27 @@ class Unflatten(Applied, function=_unflattened):
 class PixelShuffle(Applied, function=pixel_shuffle):
     """Turns channels into places, so that images grow: `gt.nn.pixel_shuffle`.
 
-    Args:
-        upscale_factor: By which factor height and width grow.
-
-    Raises:
-        ArgumentError: The factor is less than 1.
-
     >>> gt.nn.PixelShuffle(2)(np.ones((1, 8, 3, 3))).shape
     (1, 2, 6, 6)
     """
 
     upscale_factor: int
-
-    def _check(self) -> None:
-        """Raise for a factor below 1."""
-        check_count("PixelShuffle", 1, upscale_factor=self.upscale_factor)
+    _checks: ClassVar = {"upscale_factor": (check_count, 1)}
 
 
 class PixelUnshuffle(Applied, function=pixel_unshuffle):
     """Turns places into channels, so that images shrink: `gt.nn.pixel_unshuffle`.
-
-    Args:
-        downscale_factor: By which factor height and width shrink.
-
-    Raises:
-        ArgumentError: The factor is less than 1.
 
     >>> gt.nn.PixelUnshuffle(2)(np.ones((1, 2, 6, 6))).shape
     (1, 8, 3, 3)
     """
 
     downscale_factor: int
-
-    def _check(self) -> None:
-        """Raise for a factor below 1."""
-        check_count("PixelUnshuffle", 1, downscale_factor=self.downscale_factor)
+    _checks: ClassVar = {"downscale_factor": (check_count, 1)}
 
 
 class Upsample(Applied, function=interpolate):
     """Resizes sequences, images or volumes: `gt.nn.interpolate`.
-
-    Args:
-        size: The new size, or one for each spatial axis; either this or `scale_factor`.
-        scale_factor: The factor of the sizes: a number, or one for each spatial axis.
-        mode: "nearest", "nearest-exact", "area" (averages); "linear" for one spatial axis,
-            "bilinear" or "bicubic" for two, "trilinear" for three.
-        align_corners: Whether the first and the last elements keep their places, instead of the
-            edges around them; only where weighted sums are taken.
-        recompute_scale_factor: Whether places follow the ratio of the sizes, which are rounded, and
-            not `scale_factor` as it was given.
 
     Raises:
         ArgumentError: There is not one of `size` and `scale_factor`, or no such mode.
@@ -191,12 +163,6 @@ class Upsample(Applied, function=interpolate):
 class Unfold(Applied, function=unfold):
     """Makes a column of each window that moves over images: `gt.nn.unfold`.
 
-    Args:
-        kernel_size: The height and width of the windows, or one number for both.
-        dilation: The distance between the elements that a window sees.
-        padding: How many zeros are added at both ends.
-        stride: By how much a window moves to the next one.
-
     >>> gt.nn.Unfold(2)(np.ones((1, 3, 4, 4))).shape
     (1, 12, 9)
     """
@@ -209,13 +175,6 @@ class Unfold(Applied, function=unfold):
 
 class Fold(Applied, function=fold):
     """Adds columns up to images, as the transpose of `Unfold`: `gt.nn.fold`.
-
-    Args:
-        output_size: The height and width of the images.
-        kernel_size: The height and width of the windows, as of `Unfold`.
-        dilation: The distance between the elements of a window.
-        padding: By how much windows begin before the images and end after them.
-        stride: By how much a window moves to the next one.
 
     >>> gt.nn.Fold(4, 2)(np.ones((1, 12, 9))).shape
     (1, 3, 4, 4)

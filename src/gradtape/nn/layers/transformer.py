@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,35 +63,43 @@ _MASKS = {
 # ---- layers -------------------------------------------------------------------------------------
 
 
-class _Layer(Module):
+class _TransformerLayer(Module):
     """What layers of encoders and decoders have in common."""
 
-    def _build(self, attentions: dict[str, Any], **settings: Any) -> None:
-        """Make the parts, in PyTorch's order.
+    _attentions: ClassVar[tuple[str, ...]]
 
-        Args:
-            attentions: Options of each attention, by its name.
-            **settings: The options of the layer.
-        """
-        size, kind, bias = settings["d_model"], settings["dtype"], settings["bias"]
-        dropout, width = settings["dropout"], settings["dim_feedforward"]
-        for name, more in attentions.items():
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        *,
+        num_kv_heads: int | None = None,
+        rotary: Callable[[Array], Array] | None = None,
+        dtype: Any = np.float32,
+    ) -> None:
+        # The parts are made in PyTorch's order.
+        for name in self._attentions:
             attention = MultiheadAttention(
-                size, settings["nhead"], dropout, bias, batch_first=settings["batch_first"],
-                num_kv_heads=settings["num_kv_heads"], dtype=kind, **more,
+                d_model, nhead, dropout, bias, batch_first=batch_first, num_kv_heads=num_kv_heads,
+                rotary=rotary if name == "self_attn" else None, dtype=dtype,
             )  # fmt: skip
             setattr(self, name, attention)
-        self.linear1 = Linear(size, width, bias, dtype=kind)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype=dtype)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(width, size, bias, dtype=kind)
-        self.norm_first = bool(settings["norm_first"])
-        count = len(attentions) + 1
+        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype=dtype)
+        self.norm_first = bool(norm_first)
+        count = len(self._attentions) + 1
         for n in range(1, count + 1):
-            norm = LayerNorm(size, settings["layer_norm_eps"], bias=bias, dtype=kind)
-            setattr(self, f"norm{n}", norm)
+            setattr(self, f"norm{n}", LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype))
         for n in range(1, count + 1):
             setattr(self, f"dropout{n}", Dropout(dropout))
-        activation = settings["activation"]
         if isinstance(activation, str):
             check_choice(type(self).__name__, _ACTIVATIONS, activation=activation)
             activation = _ACTIVATIONS[activation]
@@ -110,7 +118,7 @@ class _Layer(Module):
 
 
 @options(_LAYERS)
-class TransformerEncoderLayer(_Layer):
+class TransformerEncoderLayer(_TransformerLayer):
     """Self-attention and two linear layers, each added to what it gets, and normalized.
 
     Raises:
@@ -121,28 +129,7 @@ class TransformerEncoderLayer(_Layer):
     (3, 5, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        *,
-        num_kv_heads: int | None = None,
-        rotary: Callable[[Array], Array] | None = None,
-        dtype: Any = np.float32,
-    ) -> None:
-        self._build(
-            {"self_attn": {"rotary": rotary}}, d_model=d_model, nhead=nhead,
-            dim_feedforward=dim_feedforward, dropout=dropout, activation=activation,
-            layer_norm_eps=layer_norm_eps, batch_first=batch_first, norm_first=norm_first,
-            bias=bias, num_kv_heads=num_kv_heads, dtype=dtype,
-        )  # fmt: skip
+    _attentions = ("self_attn",)
 
     @options(_MASKS)
     def forward(
@@ -168,7 +155,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 @options(_LAYERS)
-class TransformerDecoderLayer(_Layer):
+class TransformerDecoderLayer(_TransformerLayer):
     """Self-attention, attention to what an encoder gives, and two linear layers.
 
     Raises:
@@ -180,28 +167,7 @@ class TransformerDecoderLayer(_Layer):
     (3, 5, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        *,
-        num_kv_heads: int | None = None,
-        rotary: Callable[[Array], Array] | None = None,
-        dtype: Any = np.float32,
-    ) -> None:
-        self._build(
-            {"self_attn": {"rotary": rotary}, "multihead_attn": {}}, d_model=d_model, nhead=nhead,
-            dim_feedforward=dim_feedforward, dropout=dropout, activation=activation,
-            layer_norm_eps=layer_norm_eps, batch_first=batch_first, norm_first=norm_first,
-            bias=bias, num_kv_heads=num_kv_heads, dtype=dtype,
-        )  # fmt: skip
+    _attentions = ("self_attn", "multihead_attn")
 
     @options(_MASKS)
     def forward(

@@ -98,7 +98,7 @@ def poisson_nll_loss(
     Args:
         x: The logarithm of the expected count, or with `log_input=False` the expected count.
         target: The count, for each element or one for all.
-        log_input: Whether `x` is a logarithm.
+        log_input: Whether `x` holds logarithms of expected counts.
         full: Whether Stirling's approximation of log(target!) is added, for counts above 1.
         eps: Added to an expected count before its logarithm is taken.
 

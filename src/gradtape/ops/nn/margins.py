@@ -55,7 +55,7 @@ def hinge_loss(
     Args:
         x: The scores.
         target: 1 for those that are to be positive, -1 for others.
-        margin: By how much.
+        margin: By how much they have to be on the right side.
 
     >>> gt.nn.hinge_loss(np.array([0.5, -3.0]), np.array([1, -1]), reduction="none")
     array([0.5, 0. ])
@@ -98,7 +98,7 @@ def margin_ranking_loss(
         x1: The scores of one side.
         x2: Those of the other side.
         target: 1 where the first one is to be ahead, -1 where the second one is.
-        margin: By how much.
+        margin: By how much the right one has to be ahead.
 
     >>> gt.nn.margin_ranking_loss(np.array([1.0]), np.array([3.0]), np.array([1.0]))
     np.float64(2.0)
@@ -191,7 +191,7 @@ def triplet_margin_loss(
         anchor: Vectors along the last axis.
         positive: Vectors that are to be near.
         negative: Vectors that are to be far.
-        margin: By how much they are to be further.
+        margin: By how much the negatives are to be further.
         p: Which norm of a difference its length is.
         eps: Added to every difference of elements.
         swap: Whether the negative one is to be far from the positive one as well.
@@ -250,7 +250,7 @@ def multi_margin_loss(
         x: Scores, of shape (samples, classes) or (classes,).
         target: The numbers of the right classes.
         p: The power that is taken of it, 1 or 2.
-        margin: By how much it has to be ahead.
+        margin: By how much the right class has to be ahead.
         weight: How much each class counts.
 
     Raises:
