@@ -50,7 +50,10 @@ def _out_of_range(given: Any, classes: int, name: str = "cross entropy") -> str:
 def check_classes(name: str, target: Any, classes: int, ignore_index: int) -> None:
     """Raise for an unknown class, if the values can be read yet."""
     raw = known_values(target)
-    if raw is not None:
+    if raw is None or not raw.size:
+        return
+    # Mostly all is well, which takes two reductions to see.
+    if raw.min() < 0 or raw.max() >= classes:
         bad = raw[((raw < 0) | (raw >= classes)) & (raw != ignore_index)]
         if bad.size:
             raise IndexingError(_out_of_range(bad.flat[0], classes, name))
@@ -80,15 +83,22 @@ class_hits = general(
 # ---- numbers of classes -------------------------------------------------------------------------
 
 
-def _named(xp: Any, target: Any, classes: int, ignore_index: int) -> tuple[Any, Any]:
-    """Which targets are ignored (None for none), and classes with 0 in place of these."""
-    ignored = _ignored(target, ignore_index)
+def _ignored(target: Any, ignore_index: int) -> Any:
+    """Which targets are ignored; None for none."""
+    # Known without looking at each if all are from 0 on.
+    if ignore_index < 0 and target.min(initial=0) >= 0:
+        return None
+    return target == ignore_index
+
+
+def _named(xp: Any, target: Any, ignored: Any, classes: int) -> Any:
+    """The classes, with 0 in place of those that are ignored."""
     if ignored is None:
-        return None, target
+        return target
     named = xp.where(ignored, 0, target)
     if named.min(initial=0) < 0:
         raise IndexingError(_out_of_range(named.min(), classes))
-    return ignored, named
+    return named
 
 
 def _of_classes(xp: Any, x: Any, named: Any) -> tuple[Any, Any]:
@@ -98,7 +108,8 @@ def _of_classes(xp: Any, x: Any, named: Any) -> tuple[Any, Any]:
 
 
 def _pick_forward(xp: Any, x: Any, target: Any, ignore_index: int) -> Any:
-    ignored, named = _named(xp, target, x.shape[-1], ignore_index)
+    ignored = _ignored(target, ignore_index)
+    named = _named(xp, target, ignored, x.shape[-1])
     if not named.size:
         return xp.zeros(target.shape, x.dtype)
     rows, places = _of_classes(xp, x, named)
@@ -107,7 +118,8 @@ def _pick_forward(xp: Any, x: Any, target: Any, ignore_index: int) -> Any:
 
 
 def _put_forward(xp: Any, values: Any, target: Any, classes: int, ignore_index: int) -> Any:
-    ignored, named = _named(xp, target, classes, ignore_index)
+    ignored = _ignored(target, ignore_index)
+    named = _named(xp, target, ignored, classes)
     out = xp.zeros((*target.shape[:-1], classes), values.dtype)
     if named.size:
         rows, places = _of_classes(xp, out, named)
@@ -161,10 +173,8 @@ put_class: Any = multilinear(
 # ---- classes by number --------------------------------------------------------------------------
 
 
-def _sparse_forward(
-    xp: Any, x: Any, target: Any, axis: int, ignore_index: int, smoothing: float
-) -> Any:
-    ignored, named = _named(xp, target, x.shape[axis], ignore_index)
+def _losses(xp: Any, x: Any, target: Any, axis: int, ignored: Any, smoothing: float) -> Any:
+    named = _named(xp, target, ignored, x.shape[axis])
     total = logsumexp_forward(xp, x, (axis,), True)
     out = total
     if named.size:
@@ -173,6 +183,12 @@ def _sparse_forward(
     if smoothing:
         out = (1 - smoothing) * out + smoothing * (total - x.mean(axis, keepdims=True))
     return (out if ignored is None else xp.where(ignored, 0, out))[..., 0]
+
+
+def _sparse_forward(
+    xp: Any, x: Any, target: Any, axis: int, ignore_index: int, smoothing: float
+) -> Any:
+    return _losses(xp, x, target, axis, _ignored(target, ignore_index), smoothing)
 
 
 def _sparse_composition(x: Any, target: Any, axis: int, ignore_index: int, smoothing: float) -> Any:
@@ -185,10 +201,8 @@ def _sparse_composition(x: Any, target: Any, axis: int, ignore_index: int, smoot
     return where(target == ignore_index, 0, out)
 
 
-def _slopes_forward(
-    xp: Any, x: Any, target: Any, axis: int, ignore_index: int, smoothing: float
-) -> Any:
-    ignored, named = _named(xp, target, x.shape[axis], ignore_index)
+def _slopes_of(xp: Any, x: Any, target: Any, axis: int, ignored: Any, smoothing: float) -> Any:
+    named = _named(xp, target, ignored, x.shape[axis])
     out = softmax_forward(xp, x, (axis,), False)
     if named.size:
         rows, places = _of_classes(xp, out, named)
@@ -199,6 +213,12 @@ def _slopes_forward(
     if ignored is not None:
         out[ignored[..., 0]] = 0
     return out
+
+
+def _slopes_forward(
+    xp: Any, x: Any, target: Any, axis: int, ignore_index: int, smoothing: float
+) -> Any:
+    return _slopes_of(xp, x, target, axis, _ignored(target, ignore_index), smoothing)
 
 
 def _slopes_composition(x: Any, target: Any, axis: int, ignore_index: int, smoothing: float) -> Any:
@@ -242,19 +262,16 @@ def _count(target: Any, ignore_index: int, lead: int, dtype: Any) -> Any:
     return sum_over(counts, axis=tuple(range(lead, len(target.shape))), keepdims=True)
 
 
+def _count_of(x: Any, target: Any, ignored: Any) -> Any:
+    """How many targets count, in the dtype of the losses."""
+    return x.dtype.type(target.size if ignored is None else (~ignored).sum())
+
+
 def _mean_forward(xp: Any, x: Any, target: Any, ignore_index: int, smoothing: float) -> Any:
-    losses = _sparse_forward(xp, x, target, x.ndim - 1, ignore_index, smoothing)
-    total = sum_forward(xp, losses, tuple(range(losses.ndim)), False)
     ignored = _ignored(target, ignore_index)
-    return total / x.dtype.type(target.size if ignored is None else (~ignored).sum())
-
-
-def _ignored(target: Any, ignore_index: int) -> Any:
-    """Which targets are ignored; None for none."""
-    # Known without looking at each if all are from 0 on.
-    if ignore_index < 0 and target.min(initial=0) >= 0:
-        return None
-    return target == ignore_index
+    losses = _losses(xp, x, target, x.ndim - 1, ignored, smoothing)
+    total = sum_forward(xp, losses, tuple(range(losses.ndim)), False)
+    return total / _count_of(x, target, ignored)
 
 
 def _mean_composition(
@@ -269,9 +286,9 @@ def _mean_composition(
 
 
 def _mean_slopes_forward(xp: Any, x: Any, target: Any, ignore_index: int, smoothing: float) -> Any:
-    slopes = _slopes_forward(xp, x, target, x.ndim - 1, ignore_index, smoothing)
     ignored = _ignored(target, ignore_index)
-    slopes /= x.dtype.type(target.size if ignored is None else (~ignored).sum())
+    slopes = _slopes_of(xp, x, target, x.ndim - 1, ignored, smoothing)
+    slopes /= _count_of(x, target, ignored)
     return slopes if ignored is None else xp.where(ignored, 0, slopes)
 
 
