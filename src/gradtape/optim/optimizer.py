@@ -304,8 +304,12 @@ class Optimizer(PureOptimizer):
             fresh = dict(zip(names, started, strict=True))
             memory.slots = {name: memory.slots.get(name, fresh[name]) for name in names}
         dtype = computing_dtype(param.value.dtype)
-        if any(slot.dtype != dtype for slot in memory.slots.values()):  # after net.to(dtype)
-            memory.slots = {name: slot.astype(dtype) for name, slot in memory.slots.items()}
+        # The dtype is another one after `net.to(dtype)`. Native steps write into these arrays in
+        # C's order, while what NumPy makes of a parameter in Fortran's order is in that order, too.
+        if any(slot.dtype != dtype or not slot.flags.carray for slot in memory.slots.values()):
+            memory.slots = {
+                name: slot.astype(dtype, order="C") for name, slot in memory.slots.items()
+            }
         clock = self.first_clock(read)
         if memory.clock.keys() != clock.keys():
             memory.clock = clock | {k: v for k, v in memory.clock.items() if k in clock}
