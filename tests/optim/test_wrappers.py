@@ -1,5 +1,7 @@
 """SAM and Lookahead around other optimizers."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -128,6 +130,23 @@ def test_states_continue_bit_for_bit(name, tmp_path):
         np.testing.assert_array_equal(again[key], whole[key])
     with pytest.raises(GradtapeError):
         run(0, {"0.nothing": np.ones(2)})
+
+
+@pytest.mark.parametrize("name", [*MADE, "both"])
+def test_a_deep_copy_goes_on_by_itself(name):
+    params = tensors()
+    base = Adam(params, lr=0.02)
+    optimizer = Lookahead(SAM(base), k=3) if name == "both" else MADE[name][0](base)
+    for _ in range(2):
+        optimizer.step(closure_of(params))
+    copied_params, copied = copy.deepcopy((params, optimizer))
+    assert copied.param_groups is copied.base.param_groups
+    for _ in range(3):
+        optimizer.step(closure_of(params))
+    for _ in range(3):
+        copied.step(closure_of(copied_params))
+    for one, other in zip(params.values(), copied_params.values(), strict=True):
+        np.testing.assert_array_equal(one.detach(), other.detach())
 
 
 @pytest.mark.parametrize("call", [1, 2])

@@ -578,13 +578,12 @@ class Optimizer(PureOptimizer):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         new = memo[id(self)] = object.__new__(type(self))
-        fresh = {"_memories": Memories(), "_repeats": [], "_asked": Asked(None, [])}
+        fresh = {"_repeats": [], "_asked": Asked(None, [])}
         for name, value in vars(self).items():
-            vars(new)[name] = fresh[name] if name in fresh else copy.deepcopy(value, memo)
-        for memory in self._memories.values():  # by the identities of tensors
-            param: Any = copy.deepcopy(memory.param(), memo)
-            own = new._memories.of(param, self.name)
-            own.slots, own.clock = copy.deepcopy((memory.slots, memory.clock), memo)
+            if isinstance(value, Memories):
+                vars(new)[name] = value.copied(memo, self.name)
+            else:
+                vars(new)[name] = fresh[name] if name in fresh else copy.deepcopy(value, memo)
         return new
 
     def __repr__(self) -> str:
