@@ -528,10 +528,12 @@ class Optimizer(PureOptimizer):
                 )
             value = np.array(value.detach() if isinstance(value, Tensor) else value)
             places.setdefault(("group" if group else "", int(position)), {})[name] = value
-        groups = [
-            self._loaded_group(places.get(("group", place), {}), place)
-            for place in range(len(self.param_groups))
-        ]
+        groups = list(self.param_groups)
+        if any(kind for kind, _ in places):  # the numbers may be left out, but those of all groups
+            groups = [
+                self._loaded_group(places.get(("group", place), {}), place)
+                for place in range(len(groups))
+            ]
         owners = [group for group in groups for _ in group["params"]]
         loaded = [
             self._loaded_memory(places.get(("", place), {}), place, param, owners[place])
@@ -546,10 +548,10 @@ class Optimizer(PureOptimizer):
     def _loaded_group(self, given: dict[str, Any], place: int) -> Numbers:
         group = self.param_groups[place]
         saved = group.saved()
-        if given and given.keys() != saved.keys():
+        if given.keys() != saved.keys():
             raise ArgumentError(
                 f"{self.name}: got the numbers {sorted(given)} of group {place}, expected "
-                f"{sorted(saved)}; is it another optimizer's?"
+                f"{sorted(saved)}; is it the state of another optimizer, or of other groups?"
             )
         numbers = group.plain() | {name: _python(value) for name, value in given.items()}
         return Numbers(self._checked_numbers, numbers, params=group["params"])
