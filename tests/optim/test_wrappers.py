@@ -231,6 +231,18 @@ def test_gradients_of_zero_and_narrow_dtypes():
     assert value.dtype == state["slow"].dtype == np.float16
 
 
+@pytest.mark.parametrize("part", ["slow", "slow_step"])
+def test_a_state_without_a_part_of_lookahead_changes_nothing(part):
+    w = gt.tensor([1.0], requires_grad=True)
+    optimizer = Lookahead(SGD([w], lr=0.25, momentum=0.5), k=2)
+    optimizer.step([np.ones(1)])
+    before = optimizer.state_dict()
+    state = {name: x + 1 for name, x in before.items() if name != f"0.{part}"}
+    with pytest.raises(ArgumentError, match=rf"no state '0\.{part}'"):
+        optimizer.load_state_dict(state)
+    assert optimizer.state_dict() == before
+
+
 def test_bad_input():
     sam = SAM(SGD(lr=0.1))
     state = sam.init(START)

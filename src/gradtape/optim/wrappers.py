@@ -377,8 +377,14 @@ class Lookahead(Wrapper):
         rest, found = dict(state), []
         for position, param in enumerate(self.params):
             slow, count = (rest.pop(f"{position}.{name}", None) for name in ("slow", "slow_step"))
-            if slow is None or count is None:
+            if slow is None and count is None:
                 continue
+            if slow is None or count is None:
+                missing = "slow" if slow is None else "slow_step"
+                raise ArgumentError(
+                    f"{self.name}: got no state '{position}.{missing}', expected both the slow "
+                    "weights and the number of their steps"
+                )
             array = np.array(slow.detach() if isinstance(slow, Tensor) else slow)
             array = loaded_slot(self.name, f"{position}.slow", array, param)
             count = loaded_number(self.name, f"{position}.slow_step", np.asarray(count), 0)
