@@ -73,6 +73,7 @@ MADE = {
     "ASAM": (lambda base: SAM(base, rho=0.1, adaptive=True), lambda n: reference_sam(n, True)),
     "Lookahead": (lambda base: Lookahead(base, k=4, alpha=0.3), reference_lookahead),
 }
+AROUND_ITSELF = {"Lookahead twice": (lambda base: Lookahead(Lookahead(base, k=4), k=3), None)}
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -105,16 +106,16 @@ def test_a_hundred_steps_against_the_formula(name):
     np.testing.assert_array_equal(START["w"], [2, -1])
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", MADE | AROUND_ITSELF)
 def test_states_continue_bit_for_bit(name, tmp_path):
     def run(steps, state=None, start=START):
         params = {key: gt.tensor(x, requires_grad=True) for key, x in start.items()}
-        optimizer = MADE[name][0](Adam(params, lr=0.02))
+        optimizer = (MADE | AROUND_ITSELF)[name][0](Adam(params, lr=0.02))
         if state is not None:
             optimizer.load_state_dict(state)
         for _ in range(steps):
             closure = closure_of(params)
-            if name == "Lookahead":
+            if name.startswith("Lookahead"):
                 optimizer.zero_grad()
                 closure()
                 optimizer.step()
