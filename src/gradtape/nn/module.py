@@ -275,10 +275,28 @@ class Module(tree.Members):
     def _write_buffer(self, name: str, value: Any) -> None:
         held = vars(self)
         buffer = held[name]
-        if value is None or buffer is None:
-            held[name] = None if value is None else _as_buffer(value)
+        if value is None:
+            held[name] = None
+        elif buffer is None:
+            held[name] = self._first_of_buffer(name, value)
         elif value is not buffer:
             write_buffer(buffer, value, f"{type(self).__name__}.{name}")
+
+    def _first_of_buffer(self, name: str, value: Any) -> Tensor:
+        """A buffer in place of None.
+
+        Raises:
+            WriteError: Its value is known only inside a transform, and the module is from outside.
+        """
+        made = _as_buffer(value)
+        level = _level_of(made)
+        if self._training.is_of_outside() or (level is not None and level.label == "vmap"):
+            raise WriteError(
+                f"{type(self).__name__}.{name}: this buffer has no value yet, and one that is "
+                "computed inside jit or vmap is not known outside; give it a value before, or "
+                "return the module from the function that is compiled"
+            )
+        return made
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
