@@ -638,12 +638,23 @@ class Module(tree.Members):
     # ---- state -----------------------------------------------------------------------------
 
     def _state(self) -> Iterator[tuple[str, Tensor]]:
-        """Parameters and persistent buffers by all their names, module by module."""
+        """Parameters and persistent buffers by all their names, module by module.
+
+        Raises:
+            ArgumentError: Two have the same name, as keys of dicts may have dots in them.
+        """
+        known: dict[str, Tensor] = {}
         for start, module, _ in self._places():
             transient = module._transient
             for kind, name, value in entries(module):
                 if kind is PARAMETER or (kind is BUFFER and name not in transient):
-                    yield f"{start}.{name}" if start else name, value
+                    full = f"{start}.{name}" if start else name
+                    if known.setdefault(full, value) is not value:
+                        raise ArgumentError(
+                            f"state_dict: got two tensors of the name {full!r} in "
+                            f"{type(self).__name__}; use other keys in its dicts"
+                        )
+                    yield full, value
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return parameters and persistent buffers by name, as they are now.
@@ -653,6 +664,9 @@ class Module(tree.Members):
         Returns:
             Tensors without history, in the order and with the names that PyTorch gives to the same
             layers. `gt.save` saves them.
+
+        Raises:
+            ArgumentError: Two of them have the same name.
 
         >>> list(gt.nn.Linear(2, 1).state_dict())
         ['weight', 'bias']
