@@ -219,6 +219,22 @@ def test_a_state_that_does_not_fit_changes_nothing():
     np.testing.assert_array_equal(net.layers[1].weight.detach(), before)
 
 
+def test_two_tensors_of_one_name_are_not_saved_as_one():
+    class Net(gt.nn.Module):
+        def __init__(self, layers):
+            self.layers = layers
+
+    def layer():
+        return gt.nn.Linear(2, 1)
+
+    for layers in ({1: layer(), "1": layer()}, {"a": {"b": layer()}, "a.b": layer()}):
+        net = Net(layers)
+        with pytest.raises(ArgumentError, match=r"two tensors of the name 'layers\..*weight'"):
+            net.state_dict()
+        with pytest.raises(ArgumentError, match="two tensors of the name"):
+            net.load_state_dict({})
+
+
 def test_a_state_may_be_loaded_in_part():
     net = Nested()
     net.load_state_dict({"layers.1.bias": np.array([5.0]), "more": np.ones(1)}, strict=False)

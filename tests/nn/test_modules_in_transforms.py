@@ -317,3 +317,30 @@ def test_arrays_may_be_in_the_places_of_parameters_in_lists():
     sam = gt.optim.SAM(gt.optim.SGD(lr=0.1))
     run = gt.fit(net, lambda net, x: net(x) ** 2, sam, [0.5], epochs=1, progress=False)
     assert run.losses == [15.5**2]
+
+
+class Late(gt.nn.Module):
+    """A buffer that has no value before the first call."""
+
+    def __init__(self):
+        self.register_buffer("seen", None)
+        self.scale = gt.nn.Parameter(np.ones(3))
+
+    def forward(self, x):
+        self.seen = gt.mean(x, axis=0) if self.seen is None else self.seen + 1
+        return x * self.scale
+
+
+def test_the_first_value_of_a_buffer_is_not_left_outside_of_a_transform():
+    x = np.ones((4, 1, 3))
+    for transform in (gt.jit, gt.vmap):
+        net = Late()
+        with pytest.raises(WriteError, match=r"Late\.seen: this buffer has no value yet"):
+            transform(net)(x)
+        assert net.seen is None
+    net = Late()
+    with gt.no_grad():
+        _, net = gt.jit(lambda net, x: (net(x), net))(net, x[:, 0])
+        np.testing.assert_array_equal(net.seen, [1, 1, 1])
+        made_inside = gt.jit(lambda x: Late()(x))
+        np.testing.assert_array_equal(made_inside(x[:, 0]), x[:, 0])

@@ -224,6 +224,15 @@ def test_a_state_that_does_not_fit_changes_nothing(change, error, message):
         np.testing.assert_array_equal(value, good[name])
 
 
+def test_a_state_of_fewer_groups_changes_nothing():
+    one = gt.optim.SGD(leaves(2, 3), lr=0.5, momentum=0.9)
+    first, second = leaves(2, 3)
+    optimizer = gt.optim.SGD([{"params": [first]}, {"params": [second], "lr": 0.25}], lr=0.1)
+    with pytest.raises(ArgumentError, match=r"the numbers \[\] of group 1, expected .*'lr'"):
+        optimizer.load_state_dict(one.state_dict())
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.25]
+
+
 def test_a_deep_copy_goes_on_by_itself():
     params = with_grads(leaves(2, 700))
     optimizer = gt.optim.Adam([{"params": params[:1], "lr": 0.5}, {"params": params[1:]}], lr=0.25)

@@ -98,6 +98,32 @@ def leaf(size=1000, dtype=np.float64):
     return w
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("change", ["array", "state", "numpy"])
+def test_what_is_remembered_of_columns_is_kept(change, dtype, rng):
+    """Arrays in Fortran's order, from the user, from a state, or made by NumPy from such arrays."""
+    (array,) = arrays_of(rng, dtype, [(30, 40)])
+    gradients = arrays_of(rng, dtype, [(30, 40)] * 6)
+
+    def trained(array, change=None):
+        w = gt.tensor(array, requires_grad=True)
+        optimizer = gt.optim.Adam([w], lr=0.1, amsgrad=True)
+        for place, gradient in enumerate(gradients):
+            if place == 3 and change == "state":
+                state = {name: np.asfortranarray(x) for name, x in optimizer.state_dict().items()}
+                state = {name: x if x.size > 1 else x.reshape(()) for name, x in state.items()}
+                optimizer.load_state_dict(state)
+            if place == 1 and change == "numpy":
+                with np.errstate(under="raise"):  # native code does not raise
+                    optimizer.step([gradient])
+            else:
+                optimizer.step([gradient])
+        return bits([w.detach(), *optimizer.state_dict().values()])
+
+    given = array if change == "state" else np.asfortranarray(array)
+    assert trained(given, change) == trained(array)
+
+
 @pytest.mark.skipif(not uses("kernels"), reason="NumPy makes a new array for every result")
 def test_arrays_that_only_the_tensor_has_are_written_in_place():
     w = leaf()

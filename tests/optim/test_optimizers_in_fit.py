@@ -17,6 +17,7 @@ MADE = {
     "Sophia": lambda: optim.Sophia(lr=0.05, betas=(0.5, 0.5), every=3),
     "SOAP": lambda: optim.SOAP(lr=0.05, precondition_frequency=3),
     "Lookahead": lambda: optim.Lookahead(optim.SGD(lr=0.1, momentum=0.5), k=3),
+    "Lookahead of SAM": lambda: optim.Lookahead(optim.SAM(optim.SGD(lr=0.1), rho=0.01), k=3),
     "a schedule": lambda: optim.Adam(lr=optim.warmup(optim.cosine(0.1, 20), 3)),
 }
 

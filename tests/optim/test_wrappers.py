@@ -1,5 +1,7 @@
 """SAM and Lookahead around other optimizers."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,7 @@ MADE = {
     "ASAM": (lambda base: SAM(base, rho=0.1, adaptive=True), lambda n: reference_sam(n, True)),
     "Lookahead": (lambda base: Lookahead(base, k=4, alpha=0.3), reference_lookahead),
 }
+AROUND_ITSELF = {"Lookahead twice": (lambda base: Lookahead(Lookahead(base, k=4), k=3), None)}
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -103,16 +106,16 @@ def test_a_hundred_steps_against_the_formula(name):
     np.testing.assert_array_equal(START["w"], [2, -1])
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", MADE | AROUND_ITSELF)
 def test_states_continue_bit_for_bit(name, tmp_path):
     def run(steps, state=None, start=START):
         params = {key: gt.tensor(x, requires_grad=True) for key, x in start.items()}
-        optimizer = MADE[name][0](Adam(params, lr=0.02))
+        optimizer = (MADE | AROUND_ITSELF)[name][0](Adam(params, lr=0.02))
         if state is not None:
             optimizer.load_state_dict(state)
         for _ in range(steps):
             closure = closure_of(params)
-            if name == "Lookahead":
+            if name.startswith("Lookahead"):
                 optimizer.zero_grad()
                 closure()
                 optimizer.step()
@@ -128,6 +131,23 @@ def test_states_continue_bit_for_bit(name, tmp_path):
         np.testing.assert_array_equal(again[key], whole[key])
     with pytest.raises(GradtapeError):
         run(0, {"0.nothing": np.ones(2)})
+
+
+@pytest.mark.parametrize("name", [*MADE, "both"])
+def test_a_deep_copy_goes_on_by_itself(name):
+    params = tensors()
+    base = Adam(params, lr=0.02)
+    optimizer = Lookahead(SAM(base), k=3) if name == "both" else MADE[name][0](base)
+    for _ in range(2):
+        optimizer.step(closure_of(params))
+    copied_params, copied = copy.deepcopy((params, optimizer))
+    assert copied.param_groups is copied.base.param_groups
+    for _ in range(3):
+        optimizer.step(closure_of(params))
+    for _ in range(3):
+        copied.step(closure_of(copied_params))
+    for one, other in zip(params.values(), copied_params.values(), strict=True):
+        np.testing.assert_array_equal(one.detach(), other.detach())
 
 
 @pytest.mark.parametrize("call", [1, 2])
@@ -210,6 +230,18 @@ def test_gradients_of_zero_and_narrow_dtypes():
     state = pure.init(value)
     value, state = pure.apply(value, value, state)
     assert value.dtype == state["slow"].dtype == np.float16
+
+
+@pytest.mark.parametrize("part", ["slow", "slow_step"])
+def test_a_state_without_a_part_of_lookahead_changes_nothing(part):
+    w = gt.tensor([1.0], requires_grad=True)
+    optimizer = Lookahead(SGD([w], lr=0.25, momentum=0.5), k=2)
+    optimizer.step([np.ones(1)])
+    before = optimizer.state_dict()
+    state = {name: x + 1 for name, x in before.items() if name != f"0.{part}"}
+    with pytest.raises(ArgumentError, match=rf"no state '0\.{part}'"):
+        optimizer.load_state_dict(state)
+    assert optimizer.state_dict() == before
 
 
 def test_bad_input():

@@ -81,6 +81,7 @@ def prepared(
             return None
         given = [_flat(x, value.dtype, dtypes[0]) for x in (value, gradient)]
         given += [_flat(x, kept, dtypes[1]) for x in slots]
+        assert all(x.flags.carray for x in (new, *after))  # what is written to a copy would be lost
         into = [_flat(new, value.dtype, dtypes[0]), *[_flat(x, kept, dtypes[1]) for x in after]]
         groups.setdefault((dtypes, len(slots)), []).append((given, into))
     calls = []

@@ -275,10 +275,28 @@ class Module(tree.Members):
     def _write_buffer(self, name: str, value: Any) -> None:
         held = vars(self)
         buffer = held[name]
-        if value is None or buffer is None:
-            held[name] = None if value is None else _as_buffer(value)
+        if value is None:
+            held[name] = None
+        elif buffer is None:
+            held[name] = self._first_of_buffer(name, value)
         elif value is not buffer:
             write_buffer(buffer, value, f"{type(self).__name__}.{name}")
+
+    def _first_of_buffer(self, name: str, value: Any) -> Tensor:
+        """A buffer in place of None.
+
+        Raises:
+            WriteError: Its value is known only inside a transform, and the module is from outside.
+        """
+        made = _as_buffer(value)
+        level = _level_of(made)
+        if self._training.is_of_outside() or (level is not None and level.label == "vmap"):
+            raise WriteError(
+                f"{type(self).__name__}.{name}: this buffer has no value yet, and one that is "
+                "computed inside jit or vmap is not known outside; give it a value before, or "
+                "return the module from the function that is compiled"
+            )
+        return made
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
@@ -620,12 +638,23 @@ class Module(tree.Members):
     # ---- state -----------------------------------------------------------------------------
 
     def _state(self) -> Iterator[tuple[str, Tensor]]:
-        """Parameters and persistent buffers by all their names, module by module."""
+        """Parameters and persistent buffers by all their names, module by module.
+
+        Raises:
+            ArgumentError: Two have the same name, as keys of dicts may have dots in them.
+        """
+        known: dict[str, Tensor] = {}
         for start, module, _ in self._places():
             transient = module._transient
             for kind, name, value in entries(module):
                 if kind is PARAMETER or (kind is BUFFER and name not in transient):
-                    yield f"{start}.{name}" if start else name, value
+                    full = f"{start}.{name}" if start else name
+                    if known.setdefault(full, value) is not value:
+                        raise ArgumentError(
+                            f"state_dict: got two tensors of the name {full!r} in "
+                            f"{type(self).__name__}; use other keys in its dicts"
+                        )
+                    yield full, value
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return parameters and persistent buffers by name, as they are now.
@@ -635,6 +664,9 @@ class Module(tree.Members):
         Returns:
             Tensors without history, in the order and with the names that PyTorch gives to the same
             layers. `gt.save` saves them.
+
+        Raises:
+            ArgumentError: Two of them have the same name.
 
         >>> list(gt.nn.Linear(2, 1).state_dict())
         ['weight', 'bias']

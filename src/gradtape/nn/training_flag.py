@@ -39,6 +39,11 @@ class TrainingFlag:
                     mode.depend_on(self._array)
         return self._on
 
+    def is_of_outside(self) -> bool:
+        """Whether a trace is in progress that began after the flag, and its module, were made."""
+        modes = STATE.get().modes
+        return bool(modes) and any(mode.number > self._since for mode in _tracing(modes))
+
     def write(self, on: bool) -> None:
         """Change it."""
         self._on = on

@@ -304,8 +304,12 @@ class Optimizer(PureOptimizer):
             fresh = dict(zip(names, started, strict=True))
             memory.slots = {name: memory.slots.get(name, fresh[name]) for name in names}
         dtype = computing_dtype(param.value.dtype)
-        if any(slot.dtype != dtype for slot in memory.slots.values()):  # after net.to(dtype)
-            memory.slots = {name: slot.astype(dtype) for name, slot in memory.slots.items()}
+        # The dtype is another one after `net.to(dtype)`. Native steps write into these arrays in
+        # C's order, while what NumPy makes of a parameter in Fortran's order is in that order, too.
+        if any(slot.dtype != dtype or not slot.flags.carray for slot in memory.slots.values()):
+            memory.slots = {
+                name: slot.astype(dtype, order="C") for name, slot in memory.slots.items()
+            }
         clock = self.first_clock(read)
         if memory.clock.keys() != clock.keys():
             memory.clock = clock | {k: v for k, v in memory.clock.items() if k in clock}
@@ -524,10 +528,12 @@ class Optimizer(PureOptimizer):
                 )
             value = np.array(value.detach() if isinstance(value, Tensor) else value)
             places.setdefault(("group" if group else "", int(position)), {})[name] = value
-        groups = [
-            self._loaded_group(places.get(("group", place), {}), place)
-            for place in range(len(self.param_groups))
-        ]
+        groups = list(self.param_groups)
+        if any(kind for kind, _ in places):  # the numbers may be left out, but those of all groups
+            groups = [
+                self._loaded_group(places.get(("group", place), {}), place)
+                for place in range(len(groups))
+            ]
         owners = [group for group in groups for _ in group["params"]]
         loaded = [
             self._loaded_memory(places.get(("", place), {}), place, param, owners[place])
@@ -542,10 +548,10 @@ class Optimizer(PureOptimizer):
     def _loaded_group(self, given: dict[str, Any], place: int) -> Numbers:
         group = self.param_groups[place]
         saved = group.saved()
-        if given and given.keys() != saved.keys():
+        if given.keys() != saved.keys():
             raise ArgumentError(
                 f"{self.name}: got the numbers {sorted(given)} of group {place}, expected "
-                f"{sorted(saved)}; is it another optimizer's?"
+                f"{sorted(saved)}; is it the state of another optimizer, or of other groups?"
             )
         numbers = group.plain() | {name: _python(value) for name, value in given.items()}
         return Numbers(self._checked_numbers, numbers, params=group["params"])
@@ -574,13 +580,12 @@ class Optimizer(PureOptimizer):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         new = memo[id(self)] = object.__new__(type(self))
-        fresh = {"_memories": Memories(), "_repeats": [], "_asked": Asked(None, [])}
+        fresh = {"_repeats": [], "_asked": Asked(None, [])}
         for name, value in vars(self).items():
-            vars(new)[name] = fresh[name] if name in fresh else copy.deepcopy(value, memo)
-        for memory in self._memories.values():  # by the identities of tensors
-            param: Any = copy.deepcopy(memory.param(), memo)
-            own = new._memories.of(param, self.name)
-            own.slots, own.clock = copy.deepcopy((memory.slots, memory.clock), memo)
+            if isinstance(value, Memories):
+                vars(new)[name] = value.copied(memo, self.name)
+            else:
+                vars(new)[name] = fresh[name] if name in fresh else copy.deepcopy(value, memo)
         return new
 
     def __repr__(self) -> str:

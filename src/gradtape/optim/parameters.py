@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Iterable, Mapping
 from numbers import Number
@@ -155,3 +156,12 @@ class Memories(dict[int, Memory]):
                 f"{memory.shape}; make a new optimizer"
             )
         return memory
+
+    def copied(self, memo: dict[int, Any], name: str) -> Memories:
+        """A deep copy: what is remembered of the copies of the parameters."""
+        new = Memories()
+        for memory in list(self.values()):
+            param: Any = copy.deepcopy(memory.param(), memo)
+            own = new.of(param, name)
+            own.slots, own.clock = copy.deepcopy((memory.slots, memory.clock), memo)
+        return new

@@ -243,6 +243,11 @@ class Lookahead(Wrapper):
         self.k = positive_count(k, self.name, "k")
         self.alpha = checked(alpha, self.name, "alpha", "a number in [0, 1]", lambda x: 0 <= x <= 1)
         self._slow = Memories()
+        # The name in states, which another one inside has, too.
+        inside = 0
+        while isinstance(base, Wrapper):
+            inside, base = inside + isinstance(base, Lookahead), base.base
+        self._part = f"slow_{inside}" if inside else "slow"
 
     def _around(self, base: Optimizer) -> Self:
         return type(self)(base, k=self.k, alpha=self.alpha)
@@ -338,20 +343,26 @@ class Lookahead(Wrapper):
         for position, param in enumerate(self.params):
             memory = self._slow.get(id(param))
             if memory is not None:
-                state[f"{position}.slow"] = np.array(memory.slots["slow"])
-                state[f"{position}.slow_step"] = np.array(memory.clock["step"])
+                state[f"{position}.{self._part}"] = np.array(memory.slots["slow"])
+                state[f"{position}.{self._part}_step"] = np.array(memory.clock["step"])
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         check_state(self.name, state)
         rest, found = dict(state), []
         for position, param in enumerate(self.params):
-            slow, count = (rest.pop(f"{position}.{name}", None) for name in ("slow", "slow_step"))
-            if slow is None or count is None:
+            names = [f"{position}.{self._part}", f"{position}.{self._part}_step"]
+            slow, count = (rest.pop(name, None) for name in names)
+            if slow is None and count is None:
                 continue
+            if slow is None or count is None:
+                raise ArgumentError(
+                    f"{self.name}: got no state {names[slow is not None]!r}, expected both the "
+                    "slow weights and the number of their steps"
+                )
             array = np.array(slow.detach() if isinstance(slow, Tensor) else slow)
-            array = loaded_slot(self.name, f"{position}.slow", array, param)
-            count = loaded_number(self.name, f"{position}.slow_step", np.asarray(count), 0)
+            array = loaded_slot(self.name, names[0], array, param)
+            count = loaded_number(self.name, names[1], np.asarray(count), 0)
             found.append((param, array, count))
         self.base.load_state_dict(rest)
         self._slow.clear()

@@ -97,7 +97,7 @@ class TrainingStep:
         self._scaler = None if mode is None or amp is None else amp.scaler
         self._optimizer, self._clip = optimizer, _clipping(clip)
         # Some optimizers ask for the loss at other parameters within a step.
-        self._again = "value_and_grad" in inspect.signature(optimizer.apply).parameters
+        self._again = _takes_function(optimizer)
         # One that was made with parameters keeps its state itself, and may have groups.
         holder = holder_of(optimizer)
         self._has_params = bool(getattr(holder, "param_groups", None))
@@ -250,6 +250,15 @@ class TrainingStep:
         return self._optimizer.apply(  # type: ignore[no-any-return]
             params, grads, state, value_and_grad=elsewhere
         )
+
+
+def _takes_function(optimizer: Any) -> bool:
+    """Whether `apply` takes `value_and_grad`: by itself, or for the optimizer inside."""
+    parameters = inspect.signature(optimizer.apply).parameters
+    if "value_and_grad" in parameters:
+        return True
+    passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return passes_on and hasattr(optimizer, "base") and _takes_function(optimizer.base)
 
 
 def _check_optimizer(optimizer: Any) -> None:
