@@ -58,3 +58,14 @@ def test_an_optimizer_of_given_parameters_around_another():
     optimizer = optim.Lookahead(optim.SGD(net.parameters(), lr=0.1, momentum=0.5), k=3)
     run = gt.fit(net, loss, optimizer, BATCHES, epochs=8, progress=False)
     assert run.losses == fitted(MADE["Lookahead"], 8).losses
+
+
+@pytest.mark.parametrize("name", ["L-BFGS", "SAM", "Lookahead of SAM"])
+def test_gradients_that_an_optimizer_asks_for_cannot_be_clipped(name):
+    with pytest.raises(ArgumentError, match=r"fit: got clip= with .*would not be clipped"):
+        fitted(MADE[name], 1, clip=1.0)
+
+
+def test_sophia_steps_along_clipped_gradients():
+    free, clipped = fitted(MADE["Sophia"], 2), fitted(MADE["Sophia"], 2, clip=1e-3)
+    assert free.losses[-1] < clipped.losses[-1]

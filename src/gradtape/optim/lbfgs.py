@@ -66,6 +66,7 @@ class LBFGS(Optimizer):
     """
 
     not_of_variables = "it evaluates the loss; use its apply with value_and_grad"
+    follows_given = False
     checks: ClassVar = {
         "max_iter": positive_count,
         "max_eval": positive_count,

@@ -33,6 +33,8 @@ class PureOptimizer:
     checks: ClassVar[dict[str, Check]] = {}
     # The names of the arrays that are remembered for each parameter.
     slots: ClassVar[tuple[str, ...]] = ()
+    # Whether it steps along the gradients that it is given, not along others that it asks for.
+    follows_given: ClassVar[bool] = True
 
     defaults: Numbers
 

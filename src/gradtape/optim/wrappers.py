@@ -121,6 +121,8 @@ class SAM(Wrapper):
     array([0.755, 1.511])
     """
 
+    follows_given = False
+
     def __init__(self, base: Optimizer, *, rho: float = 0.05, adaptive: bool = False) -> None:
         super().__init__(base)
         self.rho = not_negative(rho, self.name, "rho")

@@ -28,7 +28,7 @@ from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_positive
 from gradtape.optim.parameters import is_leaf
 from gradtape.training.evaluation import number
-from gradtape.training.optimizers import holder_of
+from gradtape.training.optimizers import holder_of, optimizers_in
 
 Loss = Callable[[Any, Any], Any]
 # A largest norm of all gradients, or a function from gradients to gradients.
@@ -110,6 +110,11 @@ class TrainingStep:
             )
         if self._again and self._scaler:
             raise ArgumentError(f"fit: {a_type(optimizer)} cannot be used with a loss scaler")
+        if clip is not None and not all(map(_follows_given, optimizers_in(optimizer))):
+            raise ArgumentError(
+                f"fit: got clip= with {a_type(optimizer)}, which steps along gradients at other "
+                "parameters, and these would not be clipped; leave it out"
+            )
         # The names of parameters, and the structure that they belong to.
         self._names: tuple[Any, tuple[str, ...]] | None = None
         self._is_compiled = compile
@@ -269,6 +274,11 @@ def _check_optimizer(optimizer: Any) -> None:
                 f"fit: got {got} as optimizer, expected one with init and apply, such as "
                 "gt.optim.Adam(lr=0.01)"
             )
+
+
+def _follows_given(optimizer: Any) -> bool:
+    """Whether an optimizer steps along the gradients that it is given."""
+    return getattr(optimizer, "follows_given", True)
 
 
 def _check_loss(loss: Any) -> None:
