@@ -75,9 +75,19 @@ class Sequential(Module):
             return type(self)(*list(named.values())[index])
         return list(named.values())[_position(index, len(named), "Sequential")]
 
+    def __delitem__(self, index: int | slice) -> None:
+        """Take modules out; numbers that are names are counted anew, as in PyTorch."""
+        named = list(self.named_children())
+        left = list(named)
+        del left[index if isinstance(index, slice) else _position(index, len(self), "Sequential")]
+        for name, _ in named:
+            delattr(self, name)
+        for number, (name, module) in enumerate(left):
+            self.add_module(str(number) if name.isdigit() else name, module)
+
     def __setitem__(self, index: int, module: Module) -> None:
         name = list(vars(self)[KINDS])[_position(index, len(self), "Sequential")]
-        vars(self)[name] = _checked("Sequential", module)
+        self._put(name, _checked("Sequential", module))
 
 
 class ModuleList(Module):
@@ -147,7 +157,7 @@ class ModuleList(Module):
 
     def __setitem__(self, index: int, module: Module) -> None:
         position = _position(index, len(self), "ModuleList")
-        vars(self)[str(position)] = _checked("ModuleList", module)
+        self._put(str(position), _checked("ModuleList", module))
 
 
 class ModuleDict(Module):
@@ -176,7 +186,7 @@ class ModuleDict(Module):
     def __setitem__(self, name: str, module: Module) -> None:
         module = _checked("ModuleDict", module)
         if name in self:
-            vars(self)[name] = module
+            self._put(name, module)
         else:
             self.add_module(name, module)
 
