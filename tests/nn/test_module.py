@@ -316,3 +316,24 @@ def test_text_has_names_shapes_and_counts():
         "  (by_name.first.0): Scale(): factor[3]",
         "): by_name.biases.0[2]: 18 parameters",
     ]
+
+
+def test_modules_are_taken_out_of_a_chain():
+    net = gt.nn.Sequential(gt.nn.Tanh(), gt.nn.ReLU(), gt.nn.Sigmoid(), gt.nn.GELU())
+    del net[1]
+    assert [(name, type(m).__name__) for name, m in net.named_children()] == [
+        ("0", "Tanh"), ("1", "Sigmoid"), ("2", "GELU"),
+    ]  # fmt: skip
+    del net[-2:]
+    assert len(net) == 1
+    with pytest.raises(IndexError):
+        del net[1]
+    named = gt.nn.Sequential({"first": gt.nn.Tanh(), "second": gt.nn.ReLU()})
+    del named[0]
+    assert [name for name, _ in named.named_children()] == ["second"]
+
+
+def test_arrays_in_tuples_are_refused_too():
+    net = gt.nn.Module()
+    with pytest.raises(ArgumentError, match=r"pair\[1\]: got .*register_buffer"):
+        net.pair = (1, np.ones(2))

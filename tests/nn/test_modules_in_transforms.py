@@ -202,6 +202,44 @@ def test_a_compiled_function_notices_the_flag_of_a_module_from_outside():
             np.testing.assert_allclose(outer(X), net(X) + 1.0, rtol=1e-12)
 
 
+REPLACEMENTS = {
+    "a setting": lambda net: setattr(net[1], "negative_slope", 0.5),
+    "a parameter": lambda net: setattr(net[0], "weight", gt.nn.Parameter(np.ones((2, 2)))),
+    "no parameter": lambda net: setattr(net[0], "bias", None),
+    "a module": lambda net: net.__setitem__(0, gt.nn.Linear(2, 2, dtype=gt.float64)),
+    "another module": lambda net: net.append(gt.nn.Tanh()),
+    "one module less": lambda net: net.__delitem__(1),
+    "a hook": lambda net: net[0].register_forward_hook(lambda net, args, out: out * 2.0),
+}
+
+
+@pytest.mark.parametrize("change", REPLACEMENTS.values(), ids=REPLACEMENTS.keys())
+def test_a_compiled_function_notices_what_was_replaced_in_a_module_from_outside(change):
+    net = gt.nn.Sequential(gt.nn.Linear(2, 2, dtype=gt.float64), gt.nn.LeakyReLU(0.1))
+    functions = [gt.jit(net), gt.jit(lambda x: net(x) + 0.0)]
+    with gt.no_grad():
+        before = [f(X) for f in functions]
+        change(net)
+        assert not np.array_equal(net(X), before[0])
+        for f in functions:
+            np.testing.assert_allclose(f(X), net(X), rtol=1e-12)
+
+
+def test_a_module_that_counts_its_calls_is_not_compiled_again_for_that():
+    class Counts(gt.nn.Module):
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return x * 2.0
+
+    net = Counts()
+    f = gt.jit(lambda x: net(x))
+    for _ in range(3):
+        f(X)
+    assert net.calls == 1
+
+
 def test_a_module_that_was_returned_can_be_used_from_outside():
     net = Running()
     with gt.no_grad():

@@ -177,10 +177,12 @@ _RANDOM_STATE = Op(
 )
 
 
-def _checksum(array: Any) -> int | None:
-    """A checksum that tells whether an array was written into; None for a read-only array."""
+def _checksum(array: Any) -> Any:
+    """What tells whether an array was written into; None for a read-only array."""
     if not isinstance(array, np.ndarray) or not array.flags.writeable or array.dtype.hasobject:
         return None
+    if array.nbytes <= _SMALL:
+        return array.tobytes()
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 

@@ -337,7 +337,8 @@ class _Tracing(Scope):
 
     def depend_on(self, array: Any) -> None:
         """Trace again once the elements of an array have changed: they decided the graph."""
-        self._level.guards.append(Guard(array))
+        if not any(guard.array is array for guard in self._level.guards):
+            self._level.guards.append(Guard(array))
 
 
 class Trace(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 from gradtape import dtypes, tree
 from gradtape.core.aval import is_extended_float
 from gradtape.core.level import LEAVES, Leaf as GradientLeaf
+from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
 from gradtape.errors import (
     ArgumentError,
@@ -29,17 +30,20 @@ from gradtape.nn.recipe import (
     KINDS,
     MODULE,
     PARAMETER,
-    TRAINING,
+    WATCHED,
     entries,
     is_frozen,
     taken_apart,
 )
-from gradtape.nn.training_flag import TrainingFlag
+from gradtape.nn.watched import Watched
 from gradtape.ops.arguments import as_dtype
 from gradtape.ops.cast import stop_gradient
 
 _HOOKS = "_forward_hooks"
 _TRANSIENT = "_transient"
+_NOTHING = object()
+# Values that are the same if they are written in the same way.
+_PLAIN = (bool, int, float, str)
 # Problems that are listed in an error, at most.
 _LISTED = 20
 
@@ -125,7 +129,7 @@ class Module(tree.Members):
 
     _kinds: dict[str, str]
     _frozen: frozenset[str]
-    _training: TrainingFlag
+    _watched: Watched
     _transient: frozenset[str] = frozenset()
     _forward_hooks: tuple[tuple[int, bool, Callable[..., Any]], ...] = ()
 
@@ -133,7 +137,7 @@ class Module(tree.Members):
         self = super().__new__(cls)
         # So `super().__init__()` may be left out.
         held = vars(self)
-        held[KINDS], held[FROZEN], held[TRAINING] = {}, frozenset(), TrainingFlag(True)
+        held[KINDS], held[FROZEN], held[WATCHED] = {}, frozenset(), Watched(True)
         return self
 
     def __init__(self) -> None:
@@ -154,6 +158,8 @@ class Module(tree.Members):
             return error.deferred(_put_off(type(self), structure), (leaves, *args), kwargs)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if STATE.get().modes:
+            self._watched.watch()
         hooks = self._forward_hooks
         if not hooks:
             return self.forward(*args, **kwargs)
@@ -208,7 +214,7 @@ class Module(tree.Members):
         if not callable(hook):
             raise ArgumentError(f"{name}: got {a_type(hook)}, expected a function")
         number = 1 + max([number for number, *_ in self._forward_hooks], default=0)
-        vars(self)[_HOOKS] = (*self._forward_hooks, (number, before, hook))
+        self._put(_HOOKS, (*self._forward_hooks, (number, before, hook)))
         return HookHandle(self, number)
 
     # ---- attributes ------------------------------------------------------------------------
@@ -235,7 +241,16 @@ class Module(tree.Members):
                     "class has; use another name"
                 )
             _note(held, name, kind)
+        self._put(name, value)
+
+    def _put(self, name: str, value: Any) -> None:
+        """Let an attribute hold a value; compiled functions that use the module notice a change."""
+        held = vars(self)
+        before = held.get(name, _NOTHING)
         held[name] = value
+        plain = type(value) in _PLAIN and type(value) is type(before)
+        if value is not before and not (plain and repr(value) == repr(before)):
+            self._watched.note_change()
 
     def _kind(self, name: str, value: Any) -> str | None:
         """What an attribute is, by its first value; None for a static one.
@@ -257,7 +272,6 @@ class Module(tree.Members):
         return None
 
     def _replace_parameter(self, name: str, value: Any) -> None:
-        held = vars(self)
         if value is not None:
             where = f"{type(self).__name__}.{name}"
             if not isinstance(value, Tensor):
@@ -270,15 +284,14 @@ class Module(tree.Members):
                     f"{where}: got the result of an operation in place of a parameter, expected a "
                     "leaf; compute it in forward, or use gt.nn.Parameter(value) to begin from it"
                 )
-        held[name] = value
+        self._put(name, value)
 
     def _write_buffer(self, name: str, value: Any) -> None:
-        held = vars(self)
-        buffer = held[name]
+        buffer = vars(self)[name]
         if value is None:
-            held[name] = None
+            self._put(name, None)
         elif buffer is None:
-            held[name] = self._first_of_buffer(name, value)
+            self._put(name, self._first_of_buffer(name, value))
         elif value is not buffer:
             write_buffer(buffer, value, f"{type(self).__name__}.{name}")
 
@@ -290,7 +303,7 @@ class Module(tree.Members):
         """
         made = _as_buffer(value)
         level = _level_of(made)
-        if self._training.is_of_outside() or (level is not None and level.label == "vmap"):
+        if self._watched.is_of_outside() or (level is not None and level.label == "vmap"):
             raise WriteError(
                 f"{type(self).__name__}.{name}: this buffer has no value yet, and one that is "
                 "computed inside jit or vmap is not known outside; give it a value before, or "
@@ -301,6 +314,7 @@ class Module(tree.Members):
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
         _note(vars(self), name, None)
+        self._watched.note_change()
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for what is not there.
@@ -334,7 +348,7 @@ class Module(tree.Members):
         """
         self._check_new_name("register_buffer", name)
         held = vars(self)
-        held[name] = None if value is None else _as_buffer(value)
+        self._put(name, None if value is None else _as_buffer(value))
         _note(held, name, BUFFER)
         if not persistent:
             held[_TRANSIENT] = self._transient | {name}
@@ -363,9 +377,8 @@ class Module(tree.Members):
                 )
             if value.record is None:
                 vars(self)[FROZEN] |= {name}
-        held = vars(self)
-        held[name] = value
-        _note(held, name, PARAMETER)
+        self._put(name, value)
+        _note(vars(self), name, PARAMETER)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Make a module a part of this one, under a name that need not be an identifier.
@@ -385,9 +398,8 @@ class Module(tree.Members):
         self._check_new_name("add_module", name)
         if not (module is None or isinstance(module, Module)):
             raise ArgumentError(f"add_module: got {a_type(module)}, expected a gt.nn.Module")
-        held = vars(self)
-        held[name] = module
-        _note(held, name, MODULE)
+        self._put(name, module)
+        _note(vars(self), name, MODULE)
 
     register_module = add_module
 
@@ -522,13 +534,13 @@ class Module(tree.Members):
         >>> gt.nn.Module().training
         True
         """
-        return self._training.read()
+        return self._watched.is_training()
 
     @training.setter
     def training(self, mode: bool) -> None:
         if not isinstance(mode, bool):
             raise ArgumentError(f"training: got {mode!r}, expected True or False")
-        self._training.write(mode)
+        self._watched.set_training(mode)
 
     def train(self, mode: bool = True) -> Self:
         """Put this module and all in it into training, or into evaluation; returns itself.
@@ -760,7 +772,7 @@ class HookHandle:
     def remove(self) -> None:
         """Take the hook away, if it is still there."""
         left = [hook for hook in self._module._forward_hooks if hook[0] != self._number]
-        vars(self._module)[_HOOKS] = tuple(left)
+        self._module._put(_HOOKS, tuple(left))
 
 
 # ---- parameters and buffers ---------------------------------------------------------------------
@@ -859,10 +871,10 @@ def _neither(where: str, name: str, value: Any) -> ArgumentError:
 
 
 def _holds_arrays(value: Any) -> bool:
-    """Whether nested lists, tuples and dicts hold modules, tensors or lists."""
+    """Whether nested lists, tuples and dicts hold modules, tensors, arrays or lists."""
     items = value.values() if isinstance(value, dict) else value
     return any(
-        isinstance(item, Module | Tensor | list | dict)
+        isinstance(item, Module | Tensor | np.ndarray | list | dict)
         or (isinstance(item, tuple) and _holds_arrays(item))
         for item in items
     )

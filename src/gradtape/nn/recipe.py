@@ -20,18 +20,18 @@ from gradtape.class_fields import typed_key
 from gradtape.core.level import LEAVES, Leaf as GradientLeaf
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, a_type
-from gradtape.nn.training_flag import TrainingFlag
+from gradtape.nn.watched import Watched
 
 # Kinds of what a module has in its attributes. Static ones are not noted.
 PARAMETER, BUFFER, MODULE, CONTAINER = "parameter", "buffer", "module", "container"
 STATIC = "static"
-# Where a module keeps the kinds of its attributes by name, the names of frozen parameters, whether
-# it is in training, and recipes by view. Modules share the first two, which are never changed.
-KINDS, FROZEN, TRAINING, RECIPES = "_kinds", "_frozen", "_training", "_recipes"
+# Where a module keeps the kinds of its attributes by name, the names of frozen parameters, what is
+# watched of it, and recipes by view. Modules share the first two, which are never changed.
+KINDS, FROZEN, WATCHED, RECIPES = "_kinds", "_frozen", "_watched", "_recipes"
 # The names of parameters in lists and dicts, in a module that was put together: numbers and arrays
 # may be in their places, which tell nobody what they are.
 INSIDE = "_inside"
-_OWN = frozenset({KINDS, FROZEN, TRAINING, RECIPES, INSIDE})
+_OWN = frozenset({KINDS, FROZEN, WATCHED, RECIPES, INSIDE})
 _MISSING = object()
 
 Entry = tuple[str, str, Any]  # kind, dotted name within the module, value
@@ -133,7 +133,7 @@ class Taking:
             for name, kind in kinds.items()
         ]
         statics = {n: value for n, value in held.items() if n not in kinds and n not in _OWN}
-        training = held[TRAINING].read()
+        training = held[WATCHED].is_training()
         names = frozenset(frozen), frozenset(inside)
         return ModulePart(type(module), kinds, tuple(parts), *names, training, statics)
 
@@ -390,7 +390,10 @@ class ModulePart(Part):
         held = vars(value)
         # Besides statics and parts, there are three entries of its own, or up to five.
         count = len(held) - (RECIPES in held) - (INSIDE in held) - 3
-        if count != len(self.statics) + len(self.parts) or held[TRAINING].read() != self.training:
+        if (
+            count != len(self.statics) + len(self.parts)
+            or held[WATCHED].is_training() != self.training
+        ):
             return False
         if held[KINDS] is not self.kinds and held[KINDS] != self.kinds:
             return False
@@ -407,7 +410,7 @@ class ModulePart(Part):
         held = vars(made)
         held.update(self.statics)
         held[KINDS], held[FROZEN] = self.kinds, self.frozen
-        held[TRAINING] = TrainingFlag(self.training)
+        held[WATCHED] = Watched(self.training)
         if self.inside:
             held[INSIDE] = self.inside
         for name, part in self.parts:

@@ -265,7 +265,7 @@ def _replaced(value: Any, made: dict[int, LoRALinear]) -> Any:
         held = vars(value)
         for name, kind in held[KINDS].items():
             if kind in (MODULE, CONTAINER):
-                held[name] = _replaced(held[name], made)
+                value._put(name, _replaced(held[name], made))
     elif isinstance(value, list):
         value[:] = [_replaced(item, made) for item in value]
     elif isinstance(value, dict):
