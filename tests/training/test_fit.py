@@ -118,6 +118,13 @@ def test_optimizers_with_parameters_keep_their_groups(tmp_path):
     np.testing.assert_array_equal(weights(resumed.model)[2], weights(run.model)[2])
 
 
+@pytest.mark.parametrize("clip", [1e-3, lambda grads: gt.gradients.clip_by_value(grads, 1e-3)])
+def test_gradients_are_clipped_for_optimizers_with_parameters(clip):
+    model = net()
+    run = fit(model, optimizer=gt.optim.SGD(model.parameters(), lr=0.1), clip=clip)
+    assert run.losses == fit(net(), optimizer=gt.optim.SGD(lr=0.1), clip=clip).losses
+
+
 def test_optimizers_that_look_elsewhere():
     source = [data()]
     run = fit(net(), optimizer=gt.optim.LBFGS(lr=1.0), data=source, epochs=3)

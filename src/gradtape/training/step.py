@@ -183,6 +183,7 @@ class TrainingStep:
         params, structure = self._named(model)
         if self._has_params:
             names = {id(param): name for name, param in params.items()}
+            grads = self._clip(grads)
             self._optimizer.step([grads[names[id(param)]] for param in self._optimizer.params])
             return losses, model, None
         made, state = self._applied(structure, _values(params), grads, state, batches)
