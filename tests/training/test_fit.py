@@ -125,6 +125,44 @@ def test_gradients_are_clipped_for_optimizers_with_parameters(clip):
     assert run.losses == fit(net(), optimizer=gt.optim.SGD(lr=0.1), clip=clip).losses
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("mode", [None, "Float16"])
+def test_clipping_that_remembers_goes_on_with_the_run(tmp_path, compiled, mode):
+    def run(epochs, folder):
+        clip = gt.gradients.Pipeline([gt.gradients.AutoClip(25.0)])
+        options = {"clip": clip, "compile": compiled, "amp": amp_of(mode)}
+        return clip, fit(net(), epochs=epochs, folder=folder, **options)
+
+    clip, whole = run(4, tmp_path / "whole")
+    assert 0 < clip.steps[0].threshold < np.inf
+    run(2, tmp_path / "cut")
+    _, resumed = run(4, tmp_path / "cut")
+    assert resumed.losses == whole.losses
+    with pytest.raises(gt.GradtapeError, match=r"unexpected 'clip\.0\.norms'"):
+        fit(net(), epochs=5, folder=tmp_path / "cut", compile=compiled, amp=amp_of(mode))
+
+
+def amp_of(mode):
+    return mode and gt.AmpConfig(precision_mode=gt.PrecisionMode[mode])
+
+
+def test_clipping_that_remembers_and_an_optimizer_with_parameters(tmp_path):
+    def run(epochs, folder, clip=True, own=True):
+        model = net()
+        optimizer = gt.optim.SGD(model.parameters() if own else None, lr=0.1, momentum=0.9)
+        clip = gt.gradients.AutoClip(25.0) if clip else None
+        return fit(model, optimizer=optimizer, epochs=epochs, folder=folder, clip=clip)
+
+    whole = run(4, tmp_path / "whole")
+    assert whole.losses != run(4, tmp_path / "plain", clip=False).losses
+    run(2, tmp_path / "cut")
+    assert run(4, tmp_path / "cut").losses == whole.losses
+    kept = (tmp_path / "plain" / "checkpoint.safetensors").read_bytes()
+    with pytest.raises(gt.GradtapeError, match="groups of 4"):
+        run(5, tmp_path / "plain", clip=False, own=False)
+    assert (tmp_path / "plain" / "checkpoint.safetensors").read_bytes() == kept
+
+
 def test_optimizers_that_look_elsewhere():
     source = [data()]
     run = fit(net(), optimizer=gt.optim.LBFGS(lr=1.0), data=source, epochs=3)

@@ -27,7 +27,7 @@ from gradtape.training.optimizers import described_optimizer, holder_of, rate_of
 
 _KEY = "training"
 _VERSION = 1
-_MODEL, _OPTIMIZER, _ARRAYS = "model.", "optimizer.", "arrays."
+_MODEL, _OPTIMIZER, _STATE, _ARRAYS = "model.", "optimizer.", "state.", "arrays."
 _DEFAULT = "default"
 # What a header has, and of which types.
 _HEADER: dict[str, Any] = {
@@ -108,9 +108,12 @@ def save_checkpoint(
             f"save_checkpoint: got a progress, or a state of a callback, that json cannot write: "
             f"{error}; arrays are allowed in the state of a callback and in arrays="
         ) from None
-    held = optimizer.state_dict() if state is None else state
+    content = {"model": model, "arrays": dict(arrays or {})}
+    if _has_state(optimizer, state):
+        content["optimizer"] = optimizer.state_dict()
+    if state is not None:
+        content["state"] = state
     with saving(path):
-        content = {"model": model, "optimizer": held, "arrays": dict(arrays or {})}
         save(path, content, metadata={_KEY: text})
 
 
@@ -181,18 +184,16 @@ def load_checkpoint(path: Path, model: Any, optimizer: Any, state: Any = None) -
     check_fit(values, {name: _array(leaf) for name, leaf in wanted.items()}, f"{path}: model")
     generators = _generators(model)
     _compare("set of random generators", path, sorted(known["random"]), sorted(generators))
-    loaded = None
-    held = _part(arrays, _OPTIMIZER)
+    slots, places = named_leaves({} if state is None else state, "load_checkpoint")
+    held = _part(arrays, _STATE)
+    check_fit(held, slots, f"{path}: state of the optimizer")
+    made = [_like(leaf, held[name]) for name, leaf in slots.items()]
+    loaded = None if state is None else tree.unflatten(places, made)
     with _set_back_on_error(generators):
         for name, state_of_generator in words.items():
             generators[name].load_state_dict(state_of_generator)
-        if state is None:
-            optimizer.load_state_dict(held)
-        else:
-            slots, places = named_leaves(state, "load_checkpoint")
-            check_fit(held, slots, f"{path}: state of the optimizer")
-            made = [_like(leaf, held[name]) for name, leaf in slots.items()]
-            loaded = tree.unflatten(places, made)
+        if _has_state(optimizer, state):
+            optimizer.load_state_dict(_part(arrays, _OPTIMIZER))
     if known["lr"] is not None:
         holder_of(optimizer).defaults["lr"] = known["lr"]
     if isinstance(model, Module):
@@ -212,6 +213,11 @@ def described_model(model: Any) -> list[str]:
     lines = repr(model).splitlines() if isinstance(model, Module) else [type(model).__name__]
     leaves, _ = named_leaves(model, "fit")
     return lines + [f"{name}: {_array(x).dtype}{list(x.shape)}" for name, x in leaves.items()]
+
+
+def _has_state(optimizer: Any, state: Any) -> bool:
+    """Whether an optimizer keeps a state itself, and not only in the one that is given."""
+    return state is None or bool(getattr(holder_of(optimizer), "param_groups", None))
 
 
 def _compare(what: str, path: Path, there: list[str], here: list[str]) -> None:

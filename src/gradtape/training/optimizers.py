@@ -45,6 +45,9 @@ def described_optimizer(optimizer: Any) -> list[str]:
     if own and isinstance(numbers.get("lr"), float):
         del numbers["lr"]
     lines = [type(optimizer).__qualname__]
+    groups = getattr(optimizer, "param_groups", None)
+    if groups:
+        lines.append(f"made with groups of {', '.join(str(len(g['params'])) for g in groups)}")
     for name, value in sorted(numbers.items()):
         if _is_optimizer(value):
             lines += [f"{name}: {line}" for line in described_optimizer(value)]

@@ -22,6 +22,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, NonFiniteError, a_type
 from gradtape.gradients.accumulation import accumulate
 from gradtape.gradients.clipping import clip_by_global_norm
+from gradtape.gradients.step import Step
 from gradtape.io.leaf_names import named_leaves
 from gradtape.nn.module import Module
 from gradtape.ops.cast import astype
@@ -96,6 +97,9 @@ class TrainingStep:
         )
         self._scaler = None if mode is None or amp is None else amp.scaler
         self._optimizer, self._clip = optimizer, _clipping(clip)
+        # What remembers earlier gradients is a part of the state, to be compiled and saved with it.
+        self._remembers = clip if isinstance(clip, Step) else None
+        self._has_parts = not (self._scaler is None and self._remembers is None)
         # Some optimizers ask for the loss at other parameters within a step.
         self._again = "value_and_grad" in inspect.signature(optimizer.apply).parameters
         # One that was made with parameters keeps its state itself, and may have groups.
@@ -117,7 +121,7 @@ class TrainingStep:
         self._run = found_at("gradtape.compiler.jit:jit")(self._traced) if compile else self._eager
 
     def init(self, model: Any) -> Any:
-        """Return the state of the optimizer before the first step; None if it keeps it itself.
+        """Return the state before the first step; None if the optimizer keeps all of it itself.
 
         Args:
             model: The model.
@@ -132,16 +136,22 @@ class TrainingStep:
                 f"fit: got {a_type(model)} without parameters to train; if they are frozen, use "
                 "model.requires_grad_()"
             )
-        if not self._has_params:
-            state = self._optimizer.init(_values(params))
-            return state if self._scaler is None else {"of": state, "scaler": self._scaler.init()}
         own = {id(param) for param in params.values()}
-        if any(id(param) not in own for param in self._optimizer.params):
+        if self._has_params and any(id(param) not in own for param in self._optimizer.params):
             raise ArgumentError(
                 "fit: the optimizer was made with parameters that the model does not have, or "
                 "that are frozen; make it without parameters: gt.optim.Adam(lr=0.01)"
             )
-        return None
+        values = _values(params)
+        state = None if self._has_params else self._optimizer.init(values)
+        if not self._has_parts:
+            return state
+        parts: dict[str, Any] = {"of": {} if state is None else state}
+        if self._scaler is not None:
+            parts["scaler"] = self._scaler.init()
+        if self._remembers is not None:
+            parts["clip"] = self._remembers.init(values)
+        return parts
 
     def __call__(self, model: Any, state: Any, batches: Sequence[Any]) -> tuple[Any, Any, Any]:
         """Make a step.
@@ -161,6 +171,8 @@ class TrainingStep:
             losses, model, state = self._run(model, state, tuple(batches))
         if self._is_compiled:
             _check_losses(losses)
+        if self._remembers is not None:
+            self._remembers.state = state["clip"]  # to be looked at: a threshold, a report
         if self._scaler is not None and float(state["scaler"]["scale"]) < HOPELESS:
             raise NonFiniteError(
                 "gradients are not finite however small the loss is scaled; look with "
@@ -183,9 +195,9 @@ class TrainingStep:
         params, structure = self._named(model)
         if self._has_params:
             names = {id(param): name for name, param in params.items()}
-            grads = self._clip(grads)
+            grads, state = self._clipped(grads, _values(params), state)
             self._optimizer.step([grads[names[id(param)]] for param in self._optimizer.params])
-            return losses, model, None
+            return losses, model, state
         made, state = self._applied(structure, _values(params), grads, state, batches)
         if not isinstance(model, Module):
             return losses, tree.unflatten(structure, list(made.values())), state
@@ -231,15 +243,40 @@ class TrainingStep:
         batches: tuple[Any, ...],
     ) -> tuple[dict[str, Any], Any]:
         """The parameters and the state after a step."""
+        if not self._has_parts:
+            return self._optimized(structure, params, self._clip(grads), state, batches)
+        finite: Any = True
+        after = {}
         if self._scaler is not None:
-            grads, finite, scaler = self._scaler.unscale(grads, state["scaler"])
-            old = params, state["of"]
+            grads, finite, after["scaler"] = self._scaler.unscale(grads, state["scaler"])
             if not is_traced(finite) and not finite:
-                return params, {"of": state["of"], "scaler": scaler}
-            new = self._optimizer.apply(params, self._clip(grads), state["of"])
-            params, held = select(finite, new, old)
-            return params, {"of": held, "scaler": scaler}
-        grads = self._clip(grads)
+                return params, state | after
+        grads, clipped = self._clipped(grads, params, state)
+        made, held = self._optimized(structure, params, grads, state["of"], batches)
+        params, state = select(finite, (made, clipped | {"of": held}), (params, state))
+        return params, state | after
+
+    def _clipped(self, grads: Any, params: Any, state: Any) -> tuple[Any, Any]:
+        """Gradients that went through clipping, and the state after that."""
+        step = self._remembers
+        if step is None:
+            return self._clip(grads), state
+        if self._is_compiled:
+            grads, held = step.apply(grads, state["clip"], params)
+        else:  # a pipeline notes what it did when it is called
+            step.state = state["clip"]
+            grads, held = step(grads, params), step.state
+        return grads, {**state, "clip": held}
+
+    def _optimized(
+        self,
+        structure: Any,
+        params: dict[str, Any],
+        grads: dict[str, Any],
+        state: Any,
+        batches: tuple[Any, ...],
+    ) -> tuple[dict[str, Any], Any]:
+        """What the optimizer makes of parameters and its own state."""
         if not self._again:
             return self._optimizer.apply(params, grads, state)  # type: ignore[no-any-return]
 
