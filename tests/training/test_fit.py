@@ -318,8 +318,11 @@ def test_the_best_model_is_kept(tmp_path):
 
 def test_schedulers_go_on_with_the_run(tmp_path):
     def run(epochs, folder, way):
-        optimizer = gt.optim.SGD(lr=0.4)
-        if way == "plateau":
+        optimizer = gt.optim.SGD(lr=0.4, momentum=0.1)
+        if way == "cycle":
+            cycle = gt.optim.OneCycleLR(optimizer, max_lr=0.05, total_steps=17)
+            callback = ScheduleRate(cycle, every="step")
+        elif way == "plateau":
             scheduler = gt.optim.ReduceLROnPlateau(optimizer, patience=0, factor=0.5)
             callback = ScheduleRate(scheduler, monitor="fixed")
         else:
@@ -333,15 +336,32 @@ def test_schedulers_go_on_with_the_run(tmp_path):
             validation=[data()],
             metrics={"fixed": lambda model, batch: 1.0},
         )
-        return made, optimizer.lr
+        return made, optimizer.lr, optimizer.defaults["momentum"]
 
-    for way, rate in (("epoch", 0.4 * 0.9**4), ("step", 0.4 * 0.9**16), ("plateau", 0.05)):
-        whole, last = run(4, tmp_path / way / "whole", way)
-        assert last == pytest.approx(rate)
+    rates = {"epoch": 0.4 * 0.9**4, "step": 0.4 * 0.9**16, "plateau": 0.05, "cycle": 0.05 / 25e4}
+    for way, rate in rates.items():
+        whole, *last = run(4, tmp_path / way / "whole", way)
+        assert last == pytest.approx([rate, 0.95 if way == "cycle" else 0.1])
         run(2, tmp_path / way / "cut", way)
-        resumed, last = run(4, tmp_path / way / "cut", way)
-        assert last == pytest.approx(rate)
+        resumed, *again = run(4, tmp_path / way / "cut", way)
+        assert again == last
         assert resumed.losses == whole.losses
+
+
+def test_numbers_that_are_set_go_on_with_a_loop_by_hand(tmp_path):
+    def made():
+        model = net()
+        return model, gt.optim.Adam(model.parameters(), lr=0.1)
+
+    path = tmp_path / "checkpoint"
+    model, optimizer = made()
+    optimizer.defaults["eps"], optimizer.defaults["betas"] = 1e-4, (0.5, 0.9)
+    gt.training.save_checkpoint(path, model, optimizer)
+    model, optimizer = made()
+    optimizer.defaults["weight_decay"] = 0.5
+    gt.training.load_checkpoint(path, model, optimizer)
+    numbers = optimizer.defaults
+    assert (numbers["eps"], numbers["betas"], numbers["weight_decay"]) == (1e-4, (0.5, 0.9), 0.0)
 
 
 def test_arrays_of_callbacks_go_on_with_the_run(tmp_path):
@@ -651,7 +671,9 @@ def test_files_of_others_are_refused(tmp_path):
         {"history": 3}, {"history": {}}, {"history": {"loss": [1.0]}},
         {"history": {"loss": [1.0, "a"]}}, {"callbacks": {"x": 3}}, {"order": ...},
         {"random": 3}, {"random": {"default": {"state": ["a"] * 4}}},
-        {"random": {"default": {"state": [1]}}}, {"model": 3}, {"lr": -1.0}, {"progress": 3},
+        {"random": {"default": {"state": [1]}}}, {"model": 3}, {"progress": 3},
+        {"numbers": {"lr": -1.0}}, {"numbers": {"lr": "a"}}, {"numbers": {"speed": 1.0}},
+        {"numbers": {"betas": [0.9]}}, {"numbers": 3},
     ],
 )  # fmt: skip
 def test_hostile_checkpoints_change_nothing(tmp_path, changes):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +22,13 @@ from gradtape.io.leaf_names import named_leaves
 from gradtape.io.tensor_files import check_fit, load, load_metadata, save
 from gradtape.nn.module import Module
 from gradtape.ops.generator import Generator, default_generator
-from gradtape.training.optimizers import described_optimizer, holder_of, rate_of
+from gradtape.training.optimizers import (
+    changed_numbers,
+    described_optimizer,
+    holder_of,
+    numbers_with,
+    set_numbers,
+)
 
 _KEY = "training"
 _VERSION = 1
@@ -31,7 +36,7 @@ _MODEL, _OPTIMIZER, _STATE, _ARRAYS = "model.", "optimizer.", "state.", "arrays.
 _DEFAULT = "default"
 # What a header has, and of which types.
 _HEADER: dict[str, Any] = {
-    "model": list, "optimizer": list, "lr": object, "random": dict, "progress": dict,
+    "model": list, "optimizer": list, "numbers": dict, "random": dict, "progress": dict,
 }  # fmt: skip
 
 
@@ -97,7 +102,7 @@ def save_checkpoint(
         "version": _VERSION,
         "model": described_model(model),
         "optimizer": described_optimizer(optimizer),
-        "lr": rate_of(optimizer),
+        "numbers": changed_numbers(optimizer),
         "random": {name: _words(one) for name, one in _generators(model).items()},
         "progress": dict(progress or {}),
     }
@@ -143,13 +148,15 @@ def saving(path: Path) -> Iterator[None]:
 def load_checkpoint(path: Path, model: Any, optimizer: Any, state: Any = None) -> Checkpoint:
     """Load what `save_checkpoint` saved: all of it, or nothing if it does not fit.
 
-    A module gets the values that were saved, an optimizer its learning rate, one that has its
-    parameters its state, and generators the places where they were.
+    A module gets the values that were saved, an optimizer its learning rate and what else a
+    scheduler sets, one that has its parameters its state, and generators the places where they
+    were.
 
     Args:
         path: The file.
         model: A model as the one that was saved; nested containers are not changed.
-        optimizer: An optimizer of the same class, with the same numbers but for the learning rate.
+        optimizer: An optimizer of the same class, made with the same numbers but for the learning
+            rate.
         state: A state of a pure optimizer, as `optimizer.init(model)` makes it.
 
     Returns:
@@ -178,6 +185,7 @@ def load_checkpoint(path: Path, model: Any, optimizer: Any, state: Any = None) -
     words = _words_of(path, known)
     _compare("model", path, known["model"], described_model(model))
     _compare("optimizer", path, known["optimizer"], described_optimizer(optimizer))
+    numbers = numbers_with(optimizer, known["numbers"])
     arrays = load(path)
     wanted, structure = named_leaves(model, "load_checkpoint")
     values = _part(arrays, _MODEL)
@@ -194,8 +202,7 @@ def load_checkpoint(path: Path, model: Any, optimizer: Any, state: Any = None) -
             generators[name].load_state_dict(state_of_generator)
         if _has_state(optimizer, state):
             optimizer.load_state_dict(_part(arrays, _OPTIMIZER))
-    if known["lr"] is not None:
-        holder_of(optimizer).defaults["lr"] = known["lr"]
+    set_numbers(optimizer, numbers)
     if isinstance(model, Module):
         for name, leaf in wanted.items():
             leaf.value = values[name]
@@ -301,9 +308,7 @@ def header_of(path: Path) -> dict[str, Any]:
                 "use the release of gradtape that wrote it, or a later one"
             )
         held = {name: known[name] for name in _HEADER}
-        lr = held["lr"]
-        is_rate = lr is None or (isinstance(lr, float) and 0 <= lr < math.inf)
-        if not (is_rate and all(isinstance(held[name], kind) for name, kind in _HEADER.items())):
+        if not all(isinstance(held[name], kind) for name, kind in _HEADER.items()):
             raise ValueError
         return held
     except (ValueError, KeyError, TypeError, RecursionError) as error:
