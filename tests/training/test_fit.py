@@ -511,6 +511,20 @@ def test_losses_that_do_not_depend_on_parameters_raise(lost, options):
         fit(net(), loss=lost, **options)
 
 
+@pytest.mark.parametrize(("compiled", "own"), [(False, False), (False, True), (True, False)])
+def test_a_batch_of_nan_leaves_running_means_as_they_were(compiled, own):
+    model = gt.nn.Sequential(gt.nn.Linear(4, 3), gt.nn.BatchNorm1d(3), gt.nn.Linear(3, 1))
+    x, y = data(8)
+    params = model.parameters() if own else None
+    optimizer = gt.optim.SGD(params, lr=0.1)
+    fit(model, optimizer=optimizer, data=[(x, y)], epochs=1, compile=compiled)
+    before = {name: value.numpy().copy() for name, value in model.state_dict().items()}
+    with pytest.raises(gt.errors.NonFiniteError):
+        fit(model, optimizer=optimizer, data=[(x * np.nan, y)], epochs=1, compile=compiled)
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), before[name], err_msg=name)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_weights_that_are_not_finite_are_not_saved(tmp_path, compiled):
     # The loss is finite, its slope is not: the step makes NaN of the weights.

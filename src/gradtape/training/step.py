@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class TrainingStep:
         clip: The largest norm of all gradients together, or a function from gradients to gradients.
         checkpoint: How to compute with less memory.
         amp: How to compute in 16 bits. With a loss scaler, a step whose gradients are not finite
-            changes nothing but the scale.
+            changes neither parameters nor the state of the optimizer; the scale is lowered.
         compile: Whether to compile the step. Code of the loss then runs once for each kind of
             batch, as in `gt.jit`.
 
@@ -116,6 +117,8 @@ class TrainingStep:
             raise ArgumentError(f"fit: {a_type(optimizer)} cannot be used with a loss scaler")
         # The names of parameters, and the structure that they belong to.
         self._names: tuple[Any, tuple[str, ...]] | None = None
+        # Buffers that an eager step changes in place; a compiled one makes new ones.
+        self._has_buffers = False
         self._is_compiled = compile
         # The compiler takes longer to load than all else that a training needs.
         self._run = found_at("gradtape.compiler.jit:jit")(self._traced) if compile else self._eager
@@ -142,6 +145,8 @@ class TrainingStep:
                 "fit: the optimizer was made with parameters that the model does not have, or "
                 "that are frozen; make it without parameters: gt.optim.Adam(lr=0.01)"
             )
+        if isinstance(model, Module):
+            self._has_buffers = not self._is_compiled and any(True for _ in model.buffers())
         values = _values(params)
         state = None if self._has_params else self._optimizer.init(values)
         if not self._has_parts:
@@ -167,7 +172,7 @@ class TrainingStep:
         Raises:
             NonFiniteError: A loss is NaN or infinite; the model and the state are as they were.
         """
-        with no_grad():
+        with no_grad(), _set_back_on_error(model.buffers() if self._has_buffers else ()):
             losses, model, state = self._run(model, state, tuple(batches))
         if self._is_compiled:
             _check_losses(losses)
@@ -317,6 +322,21 @@ def _check_losses(losses: Sequence[Any]) -> None:
         value = number(loss)
         if not math.isfinite(value):
             raise LossError(value, place)
+
+
+@contextmanager
+def _set_back_on_error(buffers: Iterable[Tensor]) -> Iterator[None]:
+    """Set buffers back to what they were if a loss or gradient is not finite.
+
+    A forward pass writes to them, such as the running mean of batch normalisation.
+    """
+    before = [(buffer, np.array(buffer.value)) for buffer in buffers]
+    try:
+        yield
+    except NonFiniteError:
+        for buffer, value in before:
+            buffer.value = value
+        raise
 
 
 def _values(named: dict[str, Any]) -> dict[str, Any]:
