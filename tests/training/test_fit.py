@@ -316,6 +316,23 @@ def test_the_best_model_is_kept(tmp_path):
     assert gt.load_metadata(tmp_path / "best.safetensors")["epoch"] == "1"
 
 
+def test_callbacks_that_watch_forget_another_run(tmp_path):
+    stopping, best = EarlyStopping("score", patience=2), KeepBest("score")
+    for name, start in (("first", 0.0), ("second", 10.0)):
+        values = iter([start + 3.0, start + 2.0, start + 2.5, start + 2.0, start])
+        run = fit(
+            net(),
+            epochs=5,
+            folder=tmp_path / name,
+            validation=[data()],
+            metrics={"score": lambda model, batch, values=values: next(values)},
+            callbacks=[stopping, best],
+        )
+        assert run.epoch == 4
+        assert stopping.best == best.best == start + 2.0
+        assert (tmp_path / name / "best.safetensors").exists()
+
+
 def test_schedulers_go_on_with_the_run(tmp_path):
     def run(epochs, folder, way):
         optimizer = gt.optim.SGD(lr=0.4, momentum=0.1)
