@@ -244,9 +244,18 @@ def _generators(model: Any) -> dict[str, Any]:
             found[f"block {place}"] = mode
     for start, module in model.named_modules() if isinstance(model, Module) else ():
         for name, value in vars(module).items():
-            if isinstance(value, Generator):
-                found[f"{start}.{name}"] = value
+            found |= dict(_generators_in(value, f"{start}.{name}"))
     return found
+
+
+def _generators_in(value: Any, name: str) -> Iterator[tuple[str, Generator]]:
+    """The generators in an attribute of a module, by name: itself, or those in containers."""
+    if isinstance(value, Generator):
+        yield name, value
+    elif isinstance(value, list | tuple | dict):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in items:
+            yield from _generators_in(part, f"{name}.{key}")
 
 
 @contextmanager
