@@ -1,6 +1,7 @@
 """gt.fit: what it trains, its options, callbacks and logs, and what it refuses."""
 
 import csv
+import functools
 import io
 import json
 import resource
@@ -180,6 +181,28 @@ def test_wrapped_optimizers_resume(tmp_path):
     assert run(4, tmp_path / "cut").losses == whole.losses
     with pytest.raises(gt.GradtapeError, match=r"lr=0.01, got lr=0.02"):
         run(5, tmp_path / "cut", lr=0.02)
+
+
+class Falling:
+    """A schedule whose representation is the usual one, with its address."""
+
+    def __call__(self, step):
+        return 0.1 / (1.0 + step)
+
+
+@pytest.mark.parametrize("made", [Falling, lambda: functools.partial(lambda a, step: a, 0.1)])
+def test_schedules_that_were_made_anew_are_the_same(tmp_path, made):
+    held = []
+    for epochs in (1, 2):
+        held.append(made())  # two that live at once have two addresses
+        optimizer = gt.optim.SGD(lr=held[-1])
+        assert fit(net(), optimizer=optimizer, epochs=epochs, folder=tmp_path).epoch == epochs
+
+
+def test_rates_that_are_tensors_are_compared(tmp_path):
+    fit(net(), optimizer=gt.optim.SGD(lr=gt.tensor(0.1)), epochs=1, folder=tmp_path)
+    with pytest.raises(gt.GradtapeError, match=r"'lr=0\.1' there, 'lr=0\.2' here"):
+        fit(net(), optimizer=gt.optim.SGD(lr=gt.tensor(0.2)), folder=tmp_path)
 
 
 def test_wrapped_optimizers_with_parameters_are_refused():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gradtape.optim.numbers import Numbers
+from gradtape.core.tensor import Tensor
+from gradtape.optim.numbers import Numbers, plain
 
 _PLAIN = (bool, int, float, complex, str, tuple, type(None))
 
@@ -87,7 +89,8 @@ def described_optimizer(optimizer: Any) -> list[str]:
     groups = getattr(optimizer, "param_groups", None)
     if groups:
         lines.append(f"made with groups of {', '.join(str(len(g['params'])) for g in groups)}")
-    for name, value in sorted(numbers.items()):
+    for name, given in sorted(numbers.items()):
+        value = plain(given) if isinstance(given, Tensor) else given
         if _is_optimizer(value):
             lines += [f"{name}: {line}" for line in described_optimizer(value)]
         elif name[0] != "_" and (callable(value) or isinstance(value, _PLAIN)):
@@ -107,6 +110,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    """A number or a schedule as text; of functions the name, as addresses change."""
+    """A number or a schedule as text, of functions the name; without addresses, which change."""
     own = getattr(value, "__qualname__", None)
-    return repr(value) if own is None else f"{value.__module__}.{own}"
+    text = repr(value) if own is None else f"{value.__module__}.{own}"
+    return re.sub(r" at 0x[0-9A-Fa-f]+", "", text)
