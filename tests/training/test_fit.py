@@ -269,6 +269,16 @@ def test_steps_that_overflow_are_left_out(compiled):
     assert 1 < before[-1] == before[-10] < 20
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_accumulated_gradients_that_overflow_make_no_warnings(compiled):
+    scaler = gt.LossScaler.Dynamic(init_scale=2.0**40)
+    amp = gt.AmpConfig(precision_mode=gt.PrecisionMode.Float16, loss_scaler=scaler)
+    x, y = data()
+    batches = [(x, y + 100.0), (x, y - 100.0)]  # gradients are infinite with both signs
+    run = fit(net(), data=batches, epochs=1, accumulate=2, amp=amp, compile=compiled)
+    assert np.asarray(run.state["scaler"]["skipped"]).item() == 1
+
+
 def test_gradients_that_are_never_finite_raise():
     amp = gt.AmpConfig(precision_mode=gt.PrecisionMode.Float16)
     with pytest.raises(gt.errors.NonFiniteError, match="however small the loss is scaled"):

@@ -228,7 +228,9 @@ class TrainingStep:
             if not self._is_compiled:
                 grads = _values(grads)
             if len(batches) > 1:
-                total = accumulate(total, grads)
+                # Scaled gradients may be infinite with both signs; such a step is left out.
+                with np.errstate(invalid=None if self._scaler is None else "ignore"):
+                    total = accumulate(total, grads)
         return losses, grads if total is None else total.mean()
 
     def _differentiated(self, model: Any, batch: Any, state: Any) -> tuple[Any, Any]:
