@@ -231,6 +231,13 @@ def test_order_of_calls() -> None:
     with pytest.raises(DTypeError, match=r"place 0, .* give the optimizer to gt.amp.MasterWeights"):
         scaler.step(gt.optim.SGD([short], lr=0.1))
     assert scaler.step(optimizer)  # no gradient at all
+    scaler.scale(gt.sum(w)).backward()
+    with pytest.raises(GradtapeError, match="step was called already"):
+        scaler.step(optimizer)
+    assert w.item() == 1.0
+    scaler.update()
+    assert scaler.step(optimizer)
+    assert w.item() == 0.5
 
 
 def test_a_trace_needs_the_state() -> None:

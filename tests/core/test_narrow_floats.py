@@ -111,6 +111,22 @@ class TestOps:
             np.testing.assert_array_equal(wide(compiled), wide(eager))
 
 
+@pytest.mark.parametrize("dtype", [gt.bfloat16, gt.float16])
+def test_vmap_of_products_keeps_the_dtype(dtype):
+    x = np.arange(24.0).reshape(2, 3, 4).astype(dtype)
+    for function in (
+        lambda a: a[0] @ a[1],
+        lambda a: a @ x[0, 0],
+        lambda a: x[1] @ a[0],
+        lambda a: x[1] @ gt.transpose(a),
+        lambda a: a @ gt.transpose(a),
+    ):
+        for rows in (x, gt.tensor(x)):
+            out, alone = gt.vmap(function)(rows), [function(gt.tensor(row)) for row in x]
+            assert out.dtype == dtype
+            np.testing.assert_array_equal(np.asarray(out), np.stack([y.numpy() for y in alone]))
+
+
 def test_vmap_keeps_bfloat16():
     x = sample(gt.bfloat16)
     out = gt.vmap(lambda row: gt.softmax(row * 2.0))(x)

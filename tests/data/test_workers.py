@@ -208,6 +208,17 @@ def test_mapped_files_are_not_copied_to_processes(tmp_path):
     assert len(processes._pickled(data)) < 20_000
 
 
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_tensors_in_tensors_out(kind):
+    x, y = gt.randn((6, 20_000)), gt.arange(6)
+    for data in (gt.data.TensorDataset(x, y), list(zip(x, y, strict=True))):
+        loader = DataLoader(data, 4, shuffle=True, num_workers=2, worker=kind)
+        for batch, other in zip(loader, DataLoader(data, 4, shuffle=True), strict=True):
+            for one, alone in zip(batch, other, strict=True):
+                assert type(one) is gt.Tensor
+                np.testing.assert_array_equal(one.numpy(), alone.numpy())
+
+
 def test_data_sets_that_cannot_be_pickled_are_refused():
     class Local(Slow):
         pass

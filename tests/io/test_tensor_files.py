@@ -315,6 +315,17 @@ def test_damage_to_the_metadata_is_noticed(path):
             gt.load(path)
 
 
+def test_damage_to_a_name_is_noticed(path):
+    gt.save(path, {"weight": np.ones(3), "bias": np.zeros(3)})
+    content = path.read_bytes()
+    for place in range(8, len(content) - 48):
+        damaged = bytearray(content)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(FileFormatError):
+            gt.load(path)
+
+
 def test_a_changed_shape_is_noticed(path):
     gt.save(path, {"a": np.ones((2, 3))})
     content = path.read_bytes()

@@ -540,3 +540,12 @@ def test_draws_in_the_middle_of_a_draw() -> None:
     parts.append(draw(7))
     np.testing.assert_array_equal(np.concatenate(parts), whole)
     np.testing.assert_array_equal(other, Words((3, 4), 0)(7))
+
+
+def test_a_copy_of_one_without_a_seed_has_none():
+    generator = gt.random.Generator()
+    for one in (copy.deepcopy(generator), pickle.loads(pickle.dumps(generator))):
+        assert not one.seeded
+        with gt.deterministic(), pytest.raises(gt.errors.NondeterministicError):
+            gt.rand(generator=one)
+    assert copy.deepcopy(gt.random.Generator(3)).seeded

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, NonFiniteError, ShapeError
 
 
 def test_counts_have_actual_classes_as_rows():
@@ -39,6 +39,8 @@ def test_classes_without_items_have_no_accuracy():
         ([0.5], [0], {}, DTypeError, "labels of float64"),
         ([0], [0.5], {}, DTypeError, "predictions of float64"),
         ([-1], [0], {}, ArgumentError, "from -1 to 0"),
+        ([0, 1], [[-0.5], [0.5]], {}, ShapeError, "with one for both"),
+        ([0, 1], [[0.5, 0.1], [0.5, np.nan]], {}, NonFiniteError, "scores of item 1"),
         ([0], [3], {"classes": ["a", "b"]}, ArgumentError, "from 0 to 3, expected 0 to 1"),
     ],
 )

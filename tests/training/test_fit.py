@@ -1,6 +1,7 @@
 """gt.fit: what it trains, its options, callbacks and logs, and what it refuses."""
 
 import csv
+import functools
 import io
 import json
 import resource
@@ -118,6 +119,51 @@ def test_optimizers_with_parameters_keep_their_groups(tmp_path):
     np.testing.assert_array_equal(weights(resumed.model)[2], weights(run.model)[2])
 
 
+@pytest.mark.parametrize("clip", [1e-3, lambda grads: gt.gradients.clip_by_value(grads, 1e-3)])
+def test_gradients_are_clipped_for_optimizers_with_parameters(clip):
+    model = net()
+    run = fit(model, optimizer=gt.optim.SGD(model.parameters(), lr=0.1), clip=clip)
+    assert run.losses == fit(net(), optimizer=gt.optim.SGD(lr=0.1), clip=clip).losses
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("mode", [None, "Float16"])
+def test_clipping_that_remembers_goes_on_with_the_run(tmp_path, compiled, mode):
+    def run(epochs, folder):
+        clip = gt.gradients.Pipeline([gt.gradients.AutoClip(25.0)])
+        options = {"clip": clip, "compile": compiled, "amp": amp_of(mode)}
+        return clip, fit(net(), epochs=epochs, folder=folder, **options)
+
+    clip, whole = run(4, tmp_path / "whole")
+    assert 0 < clip.steps[0].threshold < np.inf
+    run(2, tmp_path / "cut")
+    _, resumed = run(4, tmp_path / "cut")
+    assert resumed.losses == whole.losses
+    with pytest.raises(gt.GradtapeError, match=r"unexpected 'clip\.0\.norms'"):
+        fit(net(), epochs=5, folder=tmp_path / "cut", compile=compiled, amp=amp_of(mode))
+
+
+def amp_of(mode):
+    return mode and gt.AmpConfig(precision_mode=gt.PrecisionMode[mode])
+
+
+def test_clipping_that_remembers_and_an_optimizer_with_parameters(tmp_path):
+    def run(epochs, folder, clip=True, own=True):
+        model = net()
+        optimizer = gt.optim.SGD(model.parameters() if own else None, lr=0.1, momentum=0.9)
+        clip = gt.gradients.AutoClip(25.0) if clip else None
+        return fit(model, optimizer=optimizer, epochs=epochs, folder=folder, clip=clip)
+
+    whole = run(4, tmp_path / "whole")
+    assert whole.losses != run(4, tmp_path / "plain", clip=False).losses
+    run(2, tmp_path / "cut")
+    assert run(4, tmp_path / "cut").losses == whole.losses
+    kept = (tmp_path / "plain" / "checkpoint.safetensors").read_bytes()
+    with pytest.raises(gt.GradtapeError, match="groups of 4"):
+        run(5, tmp_path / "plain", clip=False, own=False)
+    assert (tmp_path / "plain" / "checkpoint.safetensors").read_bytes() == kept
+
+
 def test_optimizers_that_look_elsewhere():
     source = [data()]
     run = fit(net(), optimizer=gt.optim.LBFGS(lr=1.0), data=source, epochs=3)
@@ -135,6 +181,28 @@ def test_wrapped_optimizers_resume(tmp_path):
     assert run(4, tmp_path / "cut").losses == whole.losses
     with pytest.raises(gt.GradtapeError, match=r"lr=0.01, got lr=0.02"):
         run(5, tmp_path / "cut", lr=0.02)
+
+
+class Falling:
+    """A schedule whose representation is the usual one, with its address."""
+
+    def __call__(self, step):
+        return 0.1 / (1.0 + step)
+
+
+@pytest.mark.parametrize("made", [Falling, lambda: functools.partial(lambda a, step: a, 0.1)])
+def test_schedules_that_were_made_anew_are_the_same(tmp_path, made):
+    held = []
+    for epochs in (1, 2):
+        held.append(made())  # two that live at once have two addresses
+        optimizer = gt.optim.SGD(lr=held[-1])
+        assert fit(net(), optimizer=optimizer, epochs=epochs, folder=tmp_path).epoch == epochs
+
+
+def test_rates_that_are_tensors_are_compared(tmp_path):
+    fit(net(), optimizer=gt.optim.SGD(lr=gt.tensor(0.1)), epochs=1, folder=tmp_path)
+    with pytest.raises(gt.GradtapeError, match=r"'lr=0\.1' there, 'lr=0\.2' here"):
+        fit(net(), optimizer=gt.optim.SGD(lr=gt.tensor(0.2)), folder=tmp_path)
 
 
 def test_wrapped_optimizers_with_parameters_are_refused():
@@ -199,6 +267,16 @@ def test_steps_that_overflow_are_left_out(compiled):
     assert run.losses[1] == run.losses[0]
     assert run.losses[-1] < run.losses[0]
     assert 1 < before[-1] == before[-10] < 20
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_accumulated_gradients_that_overflow_make_no_warnings(compiled):
+    scaler = gt.LossScaler.Dynamic(init_scale=2.0**40)
+    amp = gt.AmpConfig(precision_mode=gt.PrecisionMode.Float16, loss_scaler=scaler)
+    x, y = data()
+    batches = [(x, y + 100.0), (x, y - 100.0)]  # gradients are infinite with both signs
+    run = fit(net(), data=batches, epochs=1, accumulate=2, amp=amp, compile=compiled)
+    assert np.asarray(run.state["scaler"]["skipped"]).item() == 1
 
 
 def test_gradients_that_are_never_finite_raise():
@@ -271,10 +349,30 @@ def test_the_best_model_is_kept(tmp_path):
     assert gt.load_metadata(tmp_path / "best.safetensors")["epoch"] == "1"
 
 
+def test_callbacks_that_watch_forget_another_run(tmp_path):
+    stopping, best = EarlyStopping("score", patience=2), KeepBest("score")
+    for name, start in (("first", 0.0), ("second", 10.0)):
+        values = iter([start + 3.0, start + 2.0, start + 2.5, start + 2.0, start])
+        run = fit(
+            net(),
+            epochs=5,
+            folder=tmp_path / name,
+            validation=[data()],
+            metrics={"score": lambda model, batch, values=values: next(values)},
+            callbacks=[stopping, best],
+        )
+        assert run.epoch == 4
+        assert stopping.best == best.best == start + 2.0
+        assert (tmp_path / name / "best.safetensors").exists()
+
+
 def test_schedulers_go_on_with_the_run(tmp_path):
     def run(epochs, folder, way):
-        optimizer = gt.optim.SGD(lr=0.4)
-        if way == "plateau":
+        optimizer = gt.optim.SGD(lr=0.4, momentum=0.1)
+        if way == "cycle":
+            cycle = gt.optim.OneCycleLR(optimizer, max_lr=0.05, total_steps=17)
+            callback = ScheduleRate(cycle, every="step")
+        elif way == "plateau":
             scheduler = gt.optim.ReduceLROnPlateau(optimizer, patience=0, factor=0.5)
             callback = ScheduleRate(scheduler, monitor="fixed")
         else:
@@ -288,15 +386,32 @@ def test_schedulers_go_on_with_the_run(tmp_path):
             validation=[data()],
             metrics={"fixed": lambda model, batch: 1.0},
         )
-        return made, optimizer.lr
+        return made, optimizer.lr, optimizer.defaults["momentum"]
 
-    for way, rate in (("epoch", 0.4 * 0.9**4), ("step", 0.4 * 0.9**16), ("plateau", 0.05)):
-        whole, last = run(4, tmp_path / way / "whole", way)
-        assert last == pytest.approx(rate)
+    rates = {"epoch": 0.4 * 0.9**4, "step": 0.4 * 0.9**16, "plateau": 0.05, "cycle": 0.05 / 25e4}
+    for way, rate in rates.items():
+        whole, *last = run(4, tmp_path / way / "whole", way)
+        assert last == pytest.approx([rate, 0.95 if way == "cycle" else 0.1])
         run(2, tmp_path / way / "cut", way)
-        resumed, last = run(4, tmp_path / way / "cut", way)
-        assert last == pytest.approx(rate)
+        resumed, *again = run(4, tmp_path / way / "cut", way)
+        assert again == last
         assert resumed.losses == whole.losses
+
+
+def test_numbers_that_are_set_go_on_with_a_loop_by_hand(tmp_path):
+    def made():
+        model = net()
+        return model, gt.optim.Adam(model.parameters(), lr=0.1)
+
+    path = tmp_path / "checkpoint"
+    model, optimizer = made()
+    optimizer.defaults["eps"], optimizer.defaults["betas"] = 1e-4, (0.5, 0.9)
+    gt.training.save_checkpoint(path, model, optimizer)
+    model, optimizer = made()
+    optimizer.defaults["weight_decay"] = 0.5
+    gt.training.load_checkpoint(path, model, optimizer)
+    numbers = optimizer.defaults
+    assert (numbers["eps"], numbers["betas"], numbers["weight_decay"]) == (1e-4, (0.5, 0.9), 0.0)
 
 
 def test_arrays_of_callbacks_go_on_with_the_run(tmp_path):
@@ -444,6 +559,20 @@ def test_weights_that_are_not_finite_raise_without_a_folder(compiled, dtype):
 def test_losses_that_do_not_depend_on_parameters_raise(lost, options):
     with pytest.raises(gt.GradtapeError, match="does not depend on the parameters"):
         fit(net(), loss=lost, **options)
+
+
+@pytest.mark.parametrize(("compiled", "own"), [(False, False), (False, True), (True, False)])
+def test_a_batch_of_nan_leaves_running_means_as_they_were(compiled, own):
+    model = gt.nn.Sequential(gt.nn.Linear(4, 3), gt.nn.BatchNorm1d(3), gt.nn.Linear(3, 1))
+    x, y = data(8)
+    params = model.parameters() if own else None
+    optimizer = gt.optim.SGD(params, lr=0.1)
+    fit(model, optimizer=optimizer, data=[(x, y)], epochs=1, compile=compiled)
+    before = {name: value.numpy().copy() for name, value in model.state_dict().items()}
+    with pytest.raises(gt.errors.NonFiniteError):
+        fit(model, optimizer=optimizer, data=[(x * np.nan, y)], epochs=1, compile=compiled)
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), before[name], err_msg=name)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -606,7 +735,9 @@ def test_files_of_others_are_refused(tmp_path):
         {"history": 3}, {"history": {}}, {"history": {"loss": [1.0]}},
         {"history": {"loss": [1.0, "a"]}}, {"callbacks": {"x": 3}}, {"order": ...},
         {"random": 3}, {"random": {"default": {"state": ["a"] * 4}}},
-        {"random": {"default": {"state": [1]}}}, {"model": 3}, {"lr": -1.0}, {"progress": 3},
+        {"random": {"default": {"state": [1]}}}, {"model": 3}, {"progress": 3},
+        {"numbers": {"lr": -1.0}}, {"numbers": {"lr": "a"}}, {"numbers": {"speed": 1.0}},
+        {"numbers": {"betas": [0.9]}}, {"numbers": 3},
     ],
 )  # fmt: skip
 def test_hostile_checkpoints_change_nothing(tmp_path, changes):

@@ -11,7 +11,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.training import run as runs
-from killed_run import EPOCHS, digest, train
+from killed_run import EPOCHS, Noisy, digest, loss, train
 
 
 class Interrupt:
@@ -60,6 +60,33 @@ def test_in_a_deterministic_block(tmp_path):
     with pytest.raises(gt.GradtapeError, match="set of random generators"):
         train(tmp_path / "cut", "plain")
     assert run("cut") == expected
+
+
+class Dropping(gt.nn.Module):
+    """A perceptron that draws from generators of its own."""
+
+    def __init__(self):
+        self.out = gt.nn.Linear(4, 1)
+        self.first = gt.random.Generator(5)
+        self.others = {"more": [gt.random.Generator(6)]}
+
+    def forward(self, x):
+        for generator in (self.first, *self.others["more"]):
+            x = gt.nn.dropout(x, 0.2, generator=generator)
+        return self.out(x)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_generators_of_modules_go_on(tmp_path, compiled):
+    def run(folder, epochs):
+        gt.manual_seed(0)
+        loader = gt.data.DataLoader(Noisy(), 8)
+        options = {"epochs": epochs, "folder": tmp_path / folder, "compile": compiled}
+        return digest(gt.fit(Dropping(), loss, gt.optim.Adam(lr=0.01), loader, **options))
+
+    expected = run("whole", 3)
+    run("cut", 1)
+    assert run("cut", 3) == expected
 
 
 def test_epochs_in_portions(tmp_path, whole):

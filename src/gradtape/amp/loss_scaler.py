@@ -110,6 +110,8 @@ class LossScaler:
         self.scales: deque[tuple[int, float]] = deque([(0, self.get_scale())], maxlen=_REMEMBERED)
         # By the identity of an optimizer: it, and the name of a gradient that was not finite.
         self._unscaled: dict[int, tuple[Any, str | None]] = {}
+        # Those among them that have taken their step, or left it out.
+        self._stepped: set[int] = set()
 
     # ---- the pure rule ---------------------------------------------------------------------
 
@@ -260,7 +262,16 @@ class LossScaler:
 
         Returns:
             Whether the step was taken.
+
+        Raises:
+            GradtapeError: It has taken one since the last `update()`: new gradients would not be
+                divided.
         """
+        if id(optimizer) in self._stepped:
+            raise GradtapeError(
+                f"{self._name}: step was called already for this optimizer, and new gradients "
+                "would not be divided by the scale; call update() after each step"
+            )
         if id(optimizer) not in self._unscaled:
             self.unscale_(optimizer, params)
         finite = self._unscaled[id(optimizer)][1] is None
@@ -268,6 +279,7 @@ class LossScaler:
             optimizer.step(*([] if params is None else [params]))
         elif isinstance(optimizer, MasterWeights):
             optimizer.discard()
+        self._stepped.add(id(optimizer))
         return finite
 
     def update(self) -> None:
@@ -282,7 +294,7 @@ class LossScaler:
                 f"{self._name}: update() was called before step(optimizer); call it after each step"
             )
         missed = [name for _, name in self._unscaled.values() if name is not None]
-        self._unscaled = {}
+        self._unscaled, self._stepped = {}, set()
         self._note(missed[0] if missed else None)
 
     def _note(self, missed: str | None) -> None:
@@ -361,7 +373,7 @@ class LossScaler:
                 raise ArgumentError(f"{self._name}: got {name!r}={array}, expected a finite number")
             made[name] = array.astype(_DTYPES[name])[()]
         _positive(made["scale"].item(), self._name, "'scale'")
-        self._state, self._unscaled = made, {}
+        self._state, self._unscaled, self._stepped = made, {}, set()
         self.scales.append((self.steps, self.get_scale()))
 
     @property

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.tensor import Tensor
 from gradtape.data.datasets import Indices
 from gradtape.data.fetch import Fetch
 from gradtape.errors import ArgumentError, DataError, WorkerError
@@ -204,9 +205,10 @@ def _send(connection: Connection, value: Any) -> None:
             buffers.append(raw)
         return raw.nbytes < _LARGE
 
-    data = pickle.dumps(value, protocol=5, buffer_callback=goes_in_line)
+    file = io.BytesIO()
+    _BatchPickler(file, protocol=5, buffer_callback=goes_in_line).dump(value)
     connection.send_bytes(pickle.dumps([raw.nbytes for raw in buffers]))
-    connection.send_bytes(data)
+    connection.send_bytes(file.getbuffer())
     for raw in buffers:
         connection.send_bytes(raw)
 
@@ -223,7 +225,7 @@ def _received(connection: Connection) -> Any:
 def _pickled(value: Any) -> bytes:
     file = io.BytesIO()
     try:
-        _Pickler(file, protocol=5).dump(value)
+        _DatasetPickler(file, protocol=5).dump(value)
     except Exception as error:
         raise ArgumentError(
             f"DataLoader: worker processes get the data set by pickling, which failed: {error}; "
@@ -232,12 +234,21 @@ def _pickled(value: Any) -> bytes:
     return file.getvalue()
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles arrays of mapped files as the place in the file."""
+class _BatchPickler(pickle.Pickler):
+    """Pickles tensors as their arrays, unless they require a gradient: those refuse it."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if not isinstance(value, Tensor) or value.requires_grad:
+            return NotImplemented
+        return Tensor, (value.detach().numpy(),)
+
+
+class _DatasetPickler(_BatchPickler):
+    """Pickles arrays of mapped files as the place in the file, too."""
 
     def reducer_override(self, value: Any) -> Any:
         place = _file_place(value) if isinstance(value, np.ndarray) else None
-        return NotImplemented if place is None else (_mapped_again, place)
+        return super().reducer_override(value) if place is None else (_mapped_again, place)
 
 
 def _file_place(array: Any) -> tuple[Any, ...] | None:

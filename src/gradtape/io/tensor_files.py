@@ -295,12 +295,15 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         )
     if unknown := pairs.difference(entries):
         raise _damaged(path, f"complex numbers {sorted(map(str, unknown))} are not there")
-    if sums.get(_RESERVED) not in (None, _checksum_of_strings(metadata)):
+    # Files of others have neither.
+    if (sums or _VERSION in metadata) and sums.keys() != {*entries, _RESERVED}:
+        raise _damaged(path, "it has other names than checksums: it was damaged or changed")
+    if sums and sums[_RESERVED] != _checksum_of_strings(metadata):
         raise _damaged(path, "the checksum of the metadata differs: it was damaged or changed")
     arrays = {}
     for name in sorted(entries):
         entry = entries[name]
-        if sums.get(name) not in (None, checksum(entry["dtype"], entry["shape"], entry["data"])):
+        if sums and sums[name] != checksum(entry["dtype"], entry["shape"], entry["data"]):
             raise _damaged(path, f"the checksum of {name!r} differs: it was damaged or changed")
         try:
             array = _array(entries.pop(name), name in pairs)

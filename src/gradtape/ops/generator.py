@@ -206,7 +206,7 @@ class Generator:
         return self._fixed
 
     def __reduce__(self) -> Any:
-        return _at_state, (self.state,)
+        return _at_state, (self.state, self._fixed)
 
     def _make_key(self) -> None:
         if self._key is None:
@@ -264,10 +264,11 @@ def _trace_in_progress() -> weakref.ref[Any] | None:
     return next(map(weakref.ref, tracing), None)
 
 
-def _at_state(state: tuple[Key, int]) -> Generator:
+def _at_state(state: tuple[Key, int], fixed: bool) -> Generator:
     """A generator that continues from a state; copies are made by it."""
     generator = Generator(0)
     generator.state = state
+    generator._fixed = fixed
     return generator
 
 

@@ -140,17 +140,22 @@ def _batch(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> tuple[Any, i
     ndim, ndim2 = len(x.shape) - (axis is not None), len(y.shape) - (axis2 is not None)
     x = x if axis is None else move_batch_axis(x, axis)
     y = y if axis2 is None else move_batch_axis(y, axis2)
+
+    def product(x: Any, y: Any) -> Any:
+        # NumPy's own operator would give float32 for bfloat16.
+        return call(op, (x, y), params)
+
     # Where only one array is batched, the batch can be rows of it, or broadcast.
     if axis2 is None and ndim2 <= 2:
-        return x @ y, 0
+        return product(x, y), 0
     if axis is None and ndim <= 2:
         if ndim2 > 1:
-            return x @ y, 0
-        return y @ (x.mT if ndim == 2 else x), 0
+            return product(x, y), 0
+        return product(y, x.mT if ndim == 2 else x), 0
     matrix = max(ndim, ndim2, 2)
     x = _matrices(x, ndim, matrix, axis is not None, 1)
     y = _matrices(y, ndim2, matrix, axis2 is not None, 0)
-    out = x @ y
+    out = product(x, y)
     if ndim > 1 and ndim2 > 1:
         return out, 0  # a reshaped result would be a view, and copied to be owned by the caller
     shape = out.shape[:-2] + (out.shape[-2:-1] if ndim > 1 else ())

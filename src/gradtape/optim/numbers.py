@@ -176,9 +176,12 @@ class Numbers(MutableMapping[str, Any]):
         check: Takes a dict of all of them; returns one that is checked, or raises.
         given: The numbers.
         fixed: Further items, which cannot be set.
+
+    Attributes:
+        first: The numbers as they were given, before a scheduler or anybody else set one.
     """
 
-    __slots__ = ("_check", "_fixed", "_held", "_rate", "_since", "_version", "version")
+    __slots__ = ("_check", "_fixed", "_held", "_rate", "_since", "_version", "first", "version")
 
     def __init__(
         self,
@@ -188,7 +191,7 @@ class Numbers(MutableMapping[str, Any]):
     ) -> None:
         self._check = check
         self._fixed = fixed
-        self._held = check(given)
+        self._held = self.first = check(given)
         # Counts changes, so that what was computed from the numbers is known to be outdated.
         self.version = 0
         self._version = np.zeros((), np.int64)
@@ -215,6 +218,22 @@ class Numbers(MutableMapping[str, Any]):
         """The numbers that a state has; schedules are part of the program."""
         return {name: x for name, x in self.plain().items() if not _is_schedule(x)}
 
+    def with_changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The numbers with some changes, checked; nothing is set.
+
+        Args:
+            changes: Some of them by name.
+
+        Raises:
+            ArgumentError: There is none of a name, or one is out of its range.
+        """
+        if unknown := sorted(set(changes).difference(self._held)):
+            raise ArgumentError(
+                f"numbers of an optimizer: got {unknown[0]!r}, expected one of "
+                f"{', '.join(self._held)}"
+            )
+        return self._check({**self._held, **changes})
+
     def _is_open(self) -> bool:
         return callable(self._held.get("lr"))
 
@@ -228,11 +247,7 @@ class Numbers(MutableMapping[str, Any]):
         return self._fixed[name] if name in self._fixed else self._held[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name not in self._held:
-            raise ArgumentError(
-                f"numbers of an optimizer: got {name!r}, expected one of {', '.join(self._held)}"
-            )
-        self._held = self._check({**self._held, name: value})
+        self._held = self.with_changes({name: value})
         self._keep_rate()
         self.version += 1
         if name != "lr" or _is_open(value):

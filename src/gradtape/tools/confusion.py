@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, NonFiniteError, ShapeError
 from gradtape.tools.text_table import aligned
 
 
@@ -28,7 +28,8 @@ class ConfusionMatrix:
     Raises:
         ArgumentError: There are no items, or a label is not one of the classes.
         DTypeError: Labels are no integers.
-        ShapeError: Labels and predictions do not belong together.
+        NonFiniteError: A score is NaN.
+        ShapeError: Labels and predictions do not belong together, or scores have one column.
 
     >>> matrix = gt.ConfusionMatrix([0, 0, 1, 2], [0, 1, 1, 2], classes=["cat", "dog", "owl"])
     >>> print(matrix)
@@ -45,7 +46,7 @@ class ConfusionMatrix:
         actual, found = _values(labels), _values(predictions)
         count = found.shape[1] if found.ndim == 2 else 0
         if found.ndim == 2:
-            found = found.argmax(1)
+            found = _best(found)
         if actual.ndim != 1 or actual.shape != found.shape:
             raise ShapeError(
                 f"ConfusionMatrix: got labels of shape {actual.shape} and predictions of shape "
@@ -108,6 +109,22 @@ class ConfusionMatrix:
             rows.append((name, *map(str, counts), "" if np.isnan(part) else f"{part:.1%}"))
         right, total = int(np.trace(self.counts)), int(self.counts.sum())
         return f"{aligned(rows)}\n{right} of {total} items are right, {self.accuracy:.1%}"
+
+
+def _best(scores: Any) -> Any:
+    """The class with the highest score of each item."""
+    if scores.shape[1] < 2:
+        raise ShapeError(
+            f"ConfusionMatrix: got scores of shape {scores.shape}, expected a column for each of "
+            "two classes or more; with one for both, give (scores[:, 0] > 0).astype(int)"
+        )
+    if np.isnan(scores).any():
+        item = np.flatnonzero(np.isnan(scores).any(axis=1))[0]
+        raise NonFiniteError(
+            f"ConfusionMatrix: got NaN among the scores of item {item}, which has no highest one; "
+            "look for NaN in the model"
+        )
+    return scores.argmax(1)
 
 
 def _values(given: Any) -> Any:

@@ -58,8 +58,17 @@ class _Watching(Callback):
     def __init__(self, monitor: str | None, mode: str, min_delta: float = 0.0) -> None:
         check_choice(type(self).__name__, _MODES, mode=mode)
         check_least(type(self).__name__, 0, min_delta=min_delta)
-        self.monitor, self.best, self.best_epoch = monitor, math.inf * _MODES[mode], -1
-        self._sign, self._min_delta = _MODES[mode], min_delta
+        self.monitor, self._sign, self._min_delta = monitor, _MODES[mode], min_delta
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all values."""
+        self.best, self.best_epoch = math.inf * self._sign, -1
+
+    def on_start(self, run: Run) -> None:
+        """Forget the values of another run, unless this one is continued."""
+        if run.step == 0:
+            self.reset()
 
     def is_better(self, value: float, epoch: int) -> bool:
         """Whether a value is the best so far, which is noted."""
@@ -115,7 +124,12 @@ class EarlyStopping(_Watching):
     ) -> None:
         super().__init__(monitor, mode, min_delta)
         check_count("EarlyStopping", 1, patience=patience)
-        self.patience, self.waited, self._epoch = patience, 0, -1
+        self.patience = patience
+
+    def reset(self) -> None:
+        """Forget all values."""
+        super().reset()
+        self.waited, self._epoch = 0, -1
 
     def update(self, value: float) -> bool:
         """Note the value of one more epoch; returns whether to stop.
@@ -167,9 +181,10 @@ class KeepBest(_Watching):
         super().__init__(monitor, mode)
 
     def on_start(self, run: Run) -> None:
-        """Check that there is a folder."""
+        """Check that there is a folder; forget another run, unless this one is continued."""
         if run.folder is None:
             raise ArgumentError("KeepBest: expected a folder to save to; use fit(..., folder=...)")
+        super().on_start(run)
 
     def on_epoch_end(self, run: Run) -> None:
         """Save the model if it is the best so far."""

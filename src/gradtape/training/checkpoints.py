@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,15 +22,21 @@ from gradtape.io.leaf_names import named_leaves
 from gradtape.io.tensor_files import check_fit, load, load_metadata, save
 from gradtape.nn.module import Module
 from gradtape.ops.generator import Generator, default_generator
-from gradtape.training.optimizers import described_optimizer, holder_of, rate_of
+from gradtape.training.optimizers import (
+    changed_numbers,
+    described_optimizer,
+    holder_of,
+    numbers_with,
+    set_numbers,
+)
 
 _KEY = "training"
 _VERSION = 1
-_MODEL, _OPTIMIZER, _ARRAYS = "model.", "optimizer.", "arrays."
+_MODEL, _OPTIMIZER, _STATE, _ARRAYS = "model.", "optimizer.", "state.", "arrays."
 _DEFAULT = "default"
 # What a header has, and of which types.
 _HEADER: dict[str, Any] = {
-    "model": list, "optimizer": list, "lr": object, "random": dict, "progress": dict,
+    "model": list, "optimizer": list, "numbers": dict, "random": dict, "progress": dict,
 }  # fmt: skip
 
 
@@ -97,7 +102,7 @@ def save_checkpoint(
         "version": _VERSION,
         "model": described_model(model),
         "optimizer": described_optimizer(optimizer),
-        "lr": rate_of(optimizer),
+        "numbers": changed_numbers(optimizer),
         "random": {name: _words(one) for name, one in _generators(model).items()},
         "progress": dict(progress or {}),
     }
@@ -108,9 +113,12 @@ def save_checkpoint(
             f"save_checkpoint: got a progress, or a state of a callback, that json cannot write: "
             f"{error}; arrays are allowed in the state of a callback and in arrays="
         ) from None
-    held = optimizer.state_dict() if state is None else state
+    content = {"model": model, "arrays": dict(arrays or {})}
+    if _has_state(optimizer, state):
+        content["optimizer"] = optimizer.state_dict()
+    if state is not None:
+        content["state"] = state
     with saving(path):
-        content = {"model": model, "optimizer": held, "arrays": dict(arrays or {})}
         save(path, content, metadata={_KEY: text})
 
 
@@ -140,13 +148,15 @@ def saving(path: Path) -> Iterator[None]:
 def load_checkpoint(path: Path, model: Any, optimizer: Any, state: Any = None) -> Checkpoint:
     """Load what `save_checkpoint` saved: all of it, or nothing if it does not fit.
 
-    A module gets the values that were saved, an optimizer its learning rate, one that has its
-    parameters its state, and generators the places where they were.
+    A module gets the values that were saved, an optimizer its learning rate and what else a
+    scheduler sets, one that has its parameters its state, and generators the places where they
+    were.
 
     Args:
         path: The file.
         model: A model as the one that was saved; nested containers are not changed.
-        optimizer: An optimizer of the same class, with the same numbers but for the learning rate.
+        optimizer: An optimizer of the same class, made with the same numbers but for the learning
+            rate.
         state: A state of a pure optimizer, as `optimizer.init(model)` makes it.
 
     Returns:
@@ -175,26 +185,24 @@ def load_checkpoint(path: Path, model: Any, optimizer: Any, state: Any = None) -
     words = _words_of(path, known)
     _compare("model", path, known["model"], described_model(model))
     _compare("optimizer", path, known["optimizer"], described_optimizer(optimizer))
+    numbers = numbers_with(optimizer, known["numbers"])
     arrays = load(path)
     wanted, structure = named_leaves(model, "load_checkpoint")
     values = _part(arrays, _MODEL)
     check_fit(values, {name: _array(leaf) for name, leaf in wanted.items()}, f"{path}: model")
     generators = _generators(model)
     _compare("set of random generators", path, sorted(known["random"]), sorted(generators))
-    loaded = None
-    held = _part(arrays, _OPTIMIZER)
+    slots, places = named_leaves({} if state is None else state, "load_checkpoint")
+    held = _part(arrays, _STATE)
+    check_fit(held, slots, f"{path}: state of the optimizer")
+    made = [_like(leaf, held[name]) for name, leaf in slots.items()]
+    loaded = None if state is None else tree.unflatten(places, made)
     with _set_back_on_error(generators):
         for name, state_of_generator in words.items():
             generators[name].load_state_dict(state_of_generator)
-        if state is None:
-            optimizer.load_state_dict(held)
-        else:
-            slots, places = named_leaves(state, "load_checkpoint")
-            check_fit(held, slots, f"{path}: state of the optimizer")
-            made = [_like(leaf, held[name]) for name, leaf in slots.items()]
-            loaded = tree.unflatten(places, made)
-    if known["lr"] is not None:
-        holder_of(optimizer).defaults["lr"] = known["lr"]
+        if _has_state(optimizer, state):
+            optimizer.load_state_dict(_part(arrays, _OPTIMIZER))
+    set_numbers(optimizer, numbers)
     if isinstance(model, Module):
         for name, leaf in wanted.items():
             leaf.value = values[name]
@@ -214,6 +222,11 @@ def described_model(model: Any) -> list[str]:
     return lines + [f"{name}: {_array(x).dtype}{list(x.shape)}" for name, x in leaves.items()]
 
 
+def _has_state(optimizer: Any, state: Any) -> bool:
+    """Whether an optimizer keeps a state itself, and not only in the one that is given."""
+    return state is None or bool(getattr(holder_of(optimizer), "param_groups", None))
+
+
 def _compare(what: str, path: Path, there: list[str], here: list[str]) -> None:
     for one, other in zip_longest(there, here, fillvalue="nothing"):
         if one != other:
@@ -231,9 +244,18 @@ def _generators(model: Any) -> dict[str, Any]:
             found[f"block {place}"] = mode
     for start, module in model.named_modules() if isinstance(model, Module) else ():
         for name, value in vars(module).items():
-            if isinstance(value, Generator):
-                found[f"{start}.{name}"] = value
+            found |= dict(_generators_in(value, f"{start}.{name}"))
     return found
+
+
+def _generators_in(value: Any, name: str) -> Iterator[tuple[str, Generator]]:
+    """The generators in an attribute of a module, by name: itself, or those in containers."""
+    if isinstance(value, Generator):
+        yield name, value
+    elif isinstance(value, list | tuple | dict):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in items:
+            yield from _generators_in(part, f"{name}.{key}")
 
 
 @contextmanager
@@ -295,9 +317,7 @@ def header_of(path: Path) -> dict[str, Any]:
                 "use the release of gradtape that wrote it, or a later one"
             )
         held = {name: known[name] for name in _HEADER}
-        lr = held["lr"]
-        is_rate = lr is None or (isinstance(lr, float) and 0 <= lr < math.inf)
-        if not (is_rate and all(isinstance(held[name], kind) for name, kind in _HEADER.items())):
+        if not all(isinstance(held[name], kind) for name, kind in _HEADER.items()):
             raise ValueError
         return held
     except (ValueError, KeyError, TypeError, RecursionError) as error:

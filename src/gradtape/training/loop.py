@@ -73,7 +73,7 @@ def fit(
             such as `gt.gradients.AutoClip()`.
         checkpoint: How to compute gradients with less memory.
         amp: How to compute in 16 bits. With a loss scaler, a step whose gradients are not finite
-            changes nothing but the scale.
+            changes neither parameters nor the state of the optimizer; the scale is lowered.
         compile: Whether to compile the step with `gt.jit`. The loss is then called once for each
             kind of batch, so it must not depend on values otherwise than by functions of arrays.
         save: How often a checkpoint is saved; each epoch if None.

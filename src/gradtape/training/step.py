@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, NonFiniteError, a_type
 from gradtape.gradients.accumulation import accumulate
 from gradtape.gradients.clipping import clip_by_global_norm
+from gradtape.gradients.step import Step
 from gradtape.io.leaf_names import named_leaves
 from gradtape.nn.module import Module
 from gradtape.ops.cast import astype
@@ -59,7 +61,7 @@ class TrainingStep:
         clip: The largest norm of all gradients together, or a function from gradients to gradients.
         checkpoint: How to compute with less memory.
         amp: How to compute in 16 bits. With a loss scaler, a step whose gradients are not finite
-            changes nothing but the scale.
+            changes neither parameters nor the state of the optimizer; the scale is lowered.
         compile: Whether to compile the step. Code of the loss then runs once for each kind of
             batch, as in `gt.jit`.
 
@@ -96,6 +98,9 @@ class TrainingStep:
         )
         self._scaler = None if mode is None or amp is None else amp.scaler
         self._optimizer, self._clip = optimizer, _clipping(clip)
+        # What remembers earlier gradients is a part of the state, to be compiled and saved with it.
+        self._remembers = clip if isinstance(clip, Step) else None
+        self._has_parts = not (self._scaler is None and self._remembers is None)
         # Some optimizers ask for the loss at other parameters within a step.
         self._again = _takes_function(optimizer)
         # One that was made with parameters keeps its state itself, and may have groups.
@@ -117,12 +122,14 @@ class TrainingStep:
             )
         # The names of parameters, and the structure that they belong to.
         self._names: tuple[Any, tuple[str, ...]] | None = None
+        # Buffers that an eager step changes in place; a compiled one makes new ones.
+        self._has_buffers = False
         self._is_compiled = compile
         # The compiler takes longer to load than all else that a training needs.
         self._run = found_at("gradtape.compiler.jit:jit")(self._traced) if compile else self._eager
 
     def init(self, model: Any) -> Any:
-        """Return the state of the optimizer before the first step; None if it keeps it itself.
+        """Return the state before the first step; None if the optimizer keeps all of it itself.
 
         Args:
             model: The model.
@@ -137,16 +144,24 @@ class TrainingStep:
                 f"fit: got {a_type(model)} without parameters to train; if they are frozen, use "
                 "model.requires_grad_()"
             )
-        if not self._has_params:
-            state = self._optimizer.init(_values(params))
-            return state if self._scaler is None else {"of": state, "scaler": self._scaler.init()}
         own = {id(param) for param in params.values()}
-        if any(id(param) not in own for param in self._optimizer.params):
+        if self._has_params and any(id(param) not in own for param in self._optimizer.params):
             raise ArgumentError(
                 "fit: the optimizer was made with parameters that the model does not have, or "
                 "that are frozen; make it without parameters: gt.optim.Adam(lr=0.01)"
             )
-        return None
+        if isinstance(model, Module):
+            self._has_buffers = not self._is_compiled and any(True for _ in model.buffers())
+        values = _values(params)
+        state = None if self._has_params else self._optimizer.init(values)
+        if not self._has_parts:
+            return state
+        parts: dict[str, Any] = {"of": {} if state is None else state}
+        if self._scaler is not None:
+            parts["scaler"] = self._scaler.init()
+        if self._remembers is not None:
+            parts["clip"] = self._remembers.init(values)
+        return parts
 
     def __call__(self, model: Any, state: Any, batches: Sequence[Any]) -> tuple[Any, Any, Any]:
         """Make a step.
@@ -162,10 +177,12 @@ class TrainingStep:
         Raises:
             NonFiniteError: A loss is NaN or infinite; the model and the state are as they were.
         """
-        with no_grad():
+        with no_grad(), _set_back_on_error(model.buffers() if self._has_buffers else ()):
             losses, model, state = self._run(model, state, tuple(batches))
         if self._is_compiled:
             _check_losses(losses)
+        if self._remembers is not None:
+            self._remembers.state = state["clip"]  # to be looked at: a threshold, a report
         if self._scaler is not None and float(state["scaler"]["scale"]) < HOPELESS:
             raise NonFiniteError(
                 "gradients are not finite however small the loss is scaled; look with "
@@ -188,8 +205,9 @@ class TrainingStep:
         params, structure = self._named(model)
         if self._has_params:
             names = {id(param): name for name, param in params.items()}
+            grads, state = self._clipped(grads, _values(params), state)
             self._optimizer.step([grads[names[id(param)]] for param in self._optimizer.params])
-            return losses, model, None
+            return losses, model, state
         made, state = self._applied(structure, _values(params), grads, state, batches)
         if not isinstance(model, Module):
             return losses, tree.unflatten(structure, list(made.values())), state
@@ -215,7 +233,9 @@ class TrainingStep:
             if not self._is_compiled:
                 grads = _values(grads)
             if len(batches) > 1:
-                total = accumulate(total, grads)
+                # Scaled gradients may be infinite with both signs; such a step is left out.
+                with np.errstate(invalid=None if self._scaler is None else "ignore"):
+                    total = accumulate(total, grads)
         return losses, grads if total is None else total.mean()
 
     def _differentiated(self, model: Any, batch: Any, state: Any) -> tuple[Any, Any]:
@@ -235,15 +255,40 @@ class TrainingStep:
         batches: tuple[Any, ...],
     ) -> tuple[dict[str, Any], Any]:
         """The parameters and the state after a step."""
+        if not self._has_parts:
+            return self._optimized(structure, params, self._clip(grads), state, batches)
+        finite: Any = True
+        after = {}
         if self._scaler is not None:
-            grads, finite, scaler = self._scaler.unscale(grads, state["scaler"])
-            old = params, state["of"]
+            grads, finite, after["scaler"] = self._scaler.unscale(grads, state["scaler"])
             if not is_traced(finite) and not finite:
-                return params, {"of": state["of"], "scaler": scaler}
-            new = self._optimizer.apply(params, self._clip(grads), state["of"])
-            params, held = select(finite, new, old)
-            return params, {"of": held, "scaler": scaler}
-        grads = self._clip(grads)
+                return params, state | after
+        grads, clipped = self._clipped(grads, params, state)
+        made, held = self._optimized(structure, params, grads, state["of"], batches)
+        params, state = select(finite, (made, clipped | {"of": held}), (params, state))
+        return params, state | after
+
+    def _clipped(self, grads: Any, params: Any, state: Any) -> tuple[Any, Any]:
+        """Gradients that went through clipping, and the state after that."""
+        step = self._remembers
+        if step is None:
+            return self._clip(grads), state
+        if self._is_compiled:
+            grads, held = step.apply(grads, state["clip"], params)
+        else:  # a pipeline notes what it did when it is called
+            step.state = state["clip"]
+            grads, held = step(grads, params), step.state
+        return grads, {**state, "clip": held}
+
+    def _optimized(
+        self,
+        structure: Any,
+        params: dict[str, Any],
+        grads: dict[str, Any],
+        state: Any,
+        batches: tuple[Any, ...],
+    ) -> tuple[dict[str, Any], Any]:
+        """What the optimizer makes of parameters and its own state."""
         if not self._again:
             return self._optimizer.apply(params, grads, state)  # type: ignore[no-any-return]
 
@@ -298,6 +343,21 @@ def _check_losses(losses: Sequence[Any]) -> None:
         value = number(loss)
         if not math.isfinite(value):
             raise LossError(value, place)
+
+
+@contextmanager
+def _set_back_on_error(buffers: Iterable[Tensor]) -> Iterator[None]:
+    """Set buffers back to what they were if a loss or gradient is not finite.
+
+    A forward pass writes to them, such as the running mean of batch normalisation.
+    """
+    before = [(buffer, np.array(buffer.value)) for buffer in buffers]
+    try:
+        yield
+    except NonFiniteError:
+        for buffer, value in before:
+            buffer.value = value
+        raise
 
 
 def _values(named: dict[str, Any]) -> dict[str, Any]:
