@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gradtape.core.state import run_inside, using_mode
 from gradtape.data.datasets import Indices, batch_taker
-from gradtape.data.item_rng import LOADING
+from gradtape.data.item_rng import Loading
 from gradtape.data.stacking import collate as stack_items
 from gradtape.errors import DataError
 
@@ -42,28 +43,35 @@ class Fetch:
             DataError: An item cannot be loaded; the cause is what was raised.
             Stopped: It was given up.
         """
+        loading = Loading(self.seed, self.epoch, number)
+        return run_inside(using_mode(loading), self._batch, loading, number, indices, stopped)
+
+    def _batch(
+        self, loading: Loading, number: int, indices: Indices, stopped: Callable[[], object]
+    ) -> Any:
         take = batch_taker(self.dataset) if self.collate is None else None
         if take is not None:
             try:
                 return take(indices)
             except Exception as error:
                 raise self._failed(f"{_listed(indices)}, taken", number, error) from error
-        items = [self._item(number, int(index), stopped) for index in indices]
+        items = [self._item(loading, number, int(index), stopped) for index in indices]
+        loading.begin(None)
         try:
             return (self.collate or stack_items)(items)
         except Exception as error:
             raise self._failed(f"{_listed(indices)}, put together", number, error) from error
 
-    def _item(self, number: int, index: int, stopped: Callable[[], object]) -> Any:
+    def _item(
+        self, loading: Loading, number: int, index: int, stopped: Callable[[], object]
+    ) -> Any:
         if stopped():
             raise Stopped
-        token = LOADING.set((self.seed, self.epoch, index))
+        loading.begin(index)
         try:
             return self.dataset[index]
         except Exception as error:
             raise self._failed(f"item {index}", number, error) from error
-        finally:
-            LOADING.reset(token)
 
     def _failed(self, what: str, number: int, error: Exception) -> DataError:
         return DataError(

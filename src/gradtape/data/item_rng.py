@@ -2,15 +2,61 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
+from gradtape.core.op import Op
+from gradtape.core.state import Proceed, current
 from gradtape.errors import ContextError
+from gradtape.ops.generator import Generator
 
-# Seed of the loader, number of the epoch, number of the item.
-LOADING: ContextVar[tuple[int, int, int] | None] = ContextVar("LOADING", default=None)
+
+class Loading:
+    """The mode in which a batch is loaded: draws of `gt.random` depend on what is loaded alone.
+
+    Otherwise workers would draw from the generator that all share, in the order in which they run.
+
+    Args:
+        seed: That of the loader.
+        epoch: The number of the epoch.
+        number: The number of the batch.
+    """
+
+    kind, family = "observing", "loading"
+
+    def __init__(self, seed: int, epoch: int, number: int) -> None:
+        self._seed, self._epoch, self._number = seed, epoch, number
+        self._item: int | None = None
+        self._generator: Generator | None = None
+
+    def begin(self, item: int | None) -> None:
+        """Note which item is loaded next; None for what concerns the whole batch."""
+        self._item, self._generator = item, None
+
+    def source(self, _name: str, given: Generator | None, _default: Generator) -> Generator:
+        """The generator that a function draws from, if the user gave it none."""
+        if given is not None:
+            return given
+        if self._generator is None:
+            of = (0, self._number) if self._item is None else (1, self._item)
+            self._generator = Generator((self._seed, self._epoch, *of))
+        return self._generator
+
+    def rng(self) -> np.random.Generator | None:
+        """A NumPy generator for the item; None if none is being loaded."""
+        if self._item is None:
+            return None
+        key = (self._epoch, self._item)
+        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=key))
+
+    def passes(self, _op: Op, _args: Any) -> bool:
+        """Leave all ops alone."""
+        return True
+
+    def run(self, op: Op, args: tuple[Any, ...], params: dict[str, Any], proceed: Proceed) -> Any:
+        """Go on."""
+        return proceed(op, args, params)
 
 
 def item_rng() -> np.random.Generator:
@@ -18,7 +64,7 @@ def item_rng() -> np.random.Generator:
 
     What it draws depends on the seed of the loader, the epoch and the number of the item alone. So
     results are the same with any number of workers, and when training is resumed, which they are
-    not with generators that items share.
+    not with NumPy generators that items share. Draws of `gt.random` in an item do as well.
 
     Returns:
         A new generator, at the start of its stream at each call.
@@ -37,10 +83,9 @@ def item_rng() -> np.random.Generator:
     >>> np.array_equal(first, again)
     True
     """
-    place: Any = LOADING.get()
-    if place is None:
+    found = [mode.rng() for mode in current().modes if isinstance(mode, Loading)]
+    if not found or found[0] is None:
         raise ContextError(
             "item_rng: no loader is loading an item here; call it in __getitem__ of a data set"
         )
-    seed, epoch, index = place
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch, index)))
+    return found[0]
