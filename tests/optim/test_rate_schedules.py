@@ -408,3 +408,40 @@ def test_bad_schedulers():
     optimizer.add_param_group({"params": [gt.ones(1, requires_grad=True)]})
     with pytest.raises(ArgumentError, match="after the groups"):
         scheduler.step()
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "values"),
+    [
+        (lambda **numbers: optim.Adam(lr=0.1, **numbers), "betas", [(0.9, 0.99), (0.8, 0.9)]),
+        (lambda **numbers: optim.SGD(lr=0.1, **numbers), "momentum", [0.9, 0.8]),
+    ],
+    ids=["betas", "momentum"],
+)
+def test_a_number_that_changes_again_does_not_compile_anew(make, name, values):
+    first, *others = values
+    opt, traced = make(**{name: first}), []
+
+    @gt.jit
+    def step(w, grads, state):
+        traced.append(1)
+        return opt.apply(w, grads, state)
+
+    w, grads = np.array([1.0, -2.0]), np.array([0.3, 0.1])
+    state = opt.init(w)
+    step(w, grads, state)
+    for n, value in enumerate([*others, first, *others, first]):
+        opt.defaults[name] = value
+        found, expected = step(w, grads, state), make(**{name: value}).apply(w, grads, state)
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+        assert len(traced) == 2, n
+
+
+def test_a_number_that_becomes_zero_compiles_anew():
+    opt = optim.SGD(lr=0.1, weight_decay=0.1)
+    step = gt.jit(lambda w, grads: opt.apply(w, grads, opt.init(w))[0])
+    w, grads = np.array([1.0, -2.0]), np.array([0.3, 0.1])
+    for decay in (0.2, 0.0, 0.3, 0.0):
+        step(w, grads)
+        opt.defaults["weight_decay"] = decay
+        np.testing.assert_allclose(step(w, grads), w - 0.1 * (grads + decay * w), rtol=1e-12)

@@ -181,7 +181,7 @@ class Numbers(MutableMapping[str, Any]):
         first: The numbers as they were given, before a scheduler or anybody else set one.
     """
 
-    __slots__ = ("_check", "_fixed", "_held", "_rate", "_since", "_version", "first", "version")
+    __slots__ = ("_check", "_fixed", "_held", "_inputs", "_since", "_version", "first", "version")
 
     def __init__(
         self,
@@ -195,20 +195,28 @@ class Numbers(MutableMapping[str, Any]):
         # Counts changes, so that what was computed from the numbers is known to be outdated.
         self.version = 0
         self._version = np.zeros((), np.int64)
-        self._rate = Tensor(np.zeros(()))
+        # What compiled functions have for numbers that change: a tensor for each part of them.
+        self._inputs: dict[str, tuple[Tensor, ...]] = {}
         self._since = max([mode.number for mode in _traces()], default=0)
-        self._keep_rate()
+        if "lr" in self._held:
+            self._is_input("lr", None)
 
     def read(self) -> dict[str, Any]:
         """The numbers as a dict; a function that reads them while it is traced depends on them.
 
         The learning rate is an input of the compiled function then, so that a schedule does not
-        compile anew; if another number changes, the function is traced again.
+        compile anew. If another number changes, the function is traced again, once: that number is
+        an input from then on, unless it becomes zero, which leaves a term out.
         """
         traces = [mode for mode in _traces() if mode.number > self._since]
         for mode in traces:
             mode.depend_on(self._version)
-        return {**self._held, "lr": self._rate} if traces and not self._is_open() else self._held
+        if not traces:
+            return self._held
+        return self._held | {
+            name: parts if isinstance(self._held[name], tuple) else parts[0]
+            for name, parts in self._inputs.items()
+        }
 
     def plain(self) -> dict[str, Any]:
         """The numbers, with Python numbers in place of tensors."""
@@ -234,23 +242,31 @@ class Numbers(MutableMapping[str, Any]):
             )
         return self._check({**self._held, **changes})
 
-    def _is_open(self) -> bool:
-        return callable(self._held.get("lr"))
+    def _is_input(self, name: str, before: Any) -> bool:
+        """Let compiled functions see the value of a number.
 
-    def _keep_rate(self) -> None:
-        rate = self._held.get("lr")
-        self._rate = rate if isinstance(rate, Tensor) else self._rate
-        if type(rate) is float:
-            self._rate.value = np.asarray(rate)
+        Returns:
+            Whether it was an input of theirs before, of the same form; if not, it is one now.
+        """
+        value, inputs = self._held[name], self._inputs.get(name, ())
+        parts = value if isinstance(value, tuple) else (value,)
+        if not all(type(part) is float for part in parts):
+            self._inputs.pop(name, None)
+            return False
+        same = len(inputs) == len(parts) and (name == "lr" or _zeros(value) == _zeros(before))
+        if len(inputs) != len(parts):
+            inputs = self._inputs[name] = tuple([Tensor(np.zeros(())) for _ in parts])
+        for tensor, part in zip(inputs, parts, strict=True):
+            tensor.value = np.asarray(part)
+        return same
 
     def __getitem__(self, name: str) -> Any:
         return self._fixed[name] if name in self._fixed else self._held[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._held = self.with_changes({name: value})
-        self._keep_rate()
+        before, self._held = self._held.get(name), self.with_changes({name: value})
         self.version += 1
-        if name != "lr" or _is_open(value):
+        if not self._is_input(name, before):
             self._version[...] = self.version
 
     def __delitem__(self, name: str) -> None:
@@ -265,6 +281,11 @@ class Numbers(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+def _zeros(value: Any) -> list[bool]:
+    """Which parts of a number are zero."""
+    return [part == 0 for part in (value if isinstance(value, tuple) else (value,))]
 
 
 def _traces() -> list[Any]:
