@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape import tree
 from gradtape.core.tensor import Tensor
-from gradtape.errors import ArgumentError, ShapeError, a_type
+from gradtape.errors import ArgumentError, DTypeError, ShapeError, a_type
 
 
 def collate(items: Sequence[Any]) -> Any:
@@ -23,6 +23,7 @@ def collate(items: Sequence[Any]) -> Any:
 
     Raises:
         ArgumentError: A tensor requires a gradient.
+        DTypeError: Some items have text where others have numbers, or something is neither.
         ShapeError: Arrays differ in shape, or containers in structure.
 
     >>> gt.data.collate([{"x": np.zeros(2), "label": 3}, {"x": np.ones(2), "label": 4}])
@@ -50,8 +51,15 @@ def _described(item: Any) -> str:
 
 def _stacked(column: Sequence[Any]) -> Any:
     first = column[0]
-    if isinstance(first, str | bytes):
+    texts = [isinstance(one, str | bytes) for one in column]
+    if all(texts):
         return list(column)
+    if any(texts):
+        other = texts.index(not texts[0])
+        raise DTypeError(
+            f"collate: items 0 and {other} of the batch are {a_type(first)} and "
+            f"{a_type(column[other])}, expected arrays or numbers in all of them, or text"
+        )
     if isinstance(first, Tensor):
         if any(one.requires_grad for one in column):
             raise ArgumentError(
@@ -61,6 +69,11 @@ def _stacked(column: Sequence[Any]) -> Any:
         return Tensor(_stacked([one.detach().numpy() for one in column]))
     arrays = [np.asarray(one) for one in column]
     for number, array in enumerate(arrays):
+        if array.dtype.kind == "O":
+            raise DTypeError(
+                f"collate: got {a_type(column[number])} in item {number} of the batch, expected "
+                "arrays, numbers or text; give the loader a collate= of your own"
+            )
         if array.shape != arrays[0].shape:
             raise ShapeError(
                 f"collate: items 0 and {number} of the batch have shapes {arrays[0].shape} and "
