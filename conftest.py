@@ -67,6 +67,18 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 # test, not as a failure to load this file.
 
 
+@pytest.hookimpl(trylast=True)  # after the fixtures of the file are gone
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Hide what a file of tests left in memory, too: caches, graphs, reports.
+
+    By the end of a run it is half a million objects, and some tests have them all looked at dozens
+    of times. What goes with its last reference still goes.
+    """
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.hookimpl(trylast=True)  # not a fixture, which would cost more than what it does
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Seed the library's generator from the test's id."""

@@ -17,11 +17,14 @@ from gradtape.compiler.classify import obstacle
 from gradtape.compiler.cpu.llvm.builder import Module
 from gradtape.compiler.cpu.llvm.link import host
 from gradtape.compiler.cpu.printer import print_plan
+from gradtape.compiler.element_builder import folded
 from gradtape.compiler.kernel import Kernel
 from gradtape.compiler.partition import NativePart, partition
 from gradtape.compiler.pipeline import optimized
 from gradtape.compiler.plan import plan_of
 from gradtape.compiler.program import NativeFunction
+from gradtape.core.promotion import INT64
+from gradtape.core.scalar import Scalar
 
 
 class Size(NamedTuple):
@@ -406,3 +409,10 @@ def test_wide_sums_are_cut_into_kernels_that_are_alike() -> None:
     some, more = (size_of(terms(n), np.linspace(0.0, 1.0, 50)) for n in (150, 300))
     assert more.parts < 2.2 * some.parts
     assert more.functions <= some.functions + 1
+
+
+def test_a_number_that_is_unknown_is_found_to_be_so_at_its_first_part() -> None:
+    number = Scalar("axis", (), INT64)
+    for _ in range(100):  # each is used twice: 2**100 ways down
+        number = Scalar("add", (number, number), INT64)
+    assert folded(number) is None

@@ -171,8 +171,13 @@ def folded(expression: Scalar) -> int | None:
         return None
     if any(arg.dtype.kind not in "bi" for arg in expression.args):
         return None
-    args = [folded(arg) for arg in expression.args]
-    return None if None in args else int(compute(*args))
+    args: list[int] = []
+    for arg in expression.args:
+        value = folded(arg)
+        if value is None:  # then the others, large and shared as they may be, do not matter
+            return None
+        args.append(value)
+    return int(compute(*args))
 
 
 class _Puller(Puller):
