@@ -372,7 +372,7 @@ def test_missing_numbers_that_are_small_beside_others(name: str, mode: str) -> N
 
 
 def _deep(x: Any) -> Any:
-    for _ in range(30):
+    for _ in range(12):
         x = np.sin(x * x.dtype.type(1.1)) + np.roll(x, 1) * x.dtype.type(0.3)
     return x
 
