@@ -39,7 +39,15 @@ def test_compiled_values_and_gradients(program):
         agree(got[1], gradient @ direction)
 
 
-@programs
+# Others loop in stretches, or count or go backwards, too.
+SLOW = ("backwards_in_stretches", "counted_in_stretches")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(p, marks=pytest.mark.slow) if p.__name__ in SLOW else p for p in PROGRAMS],
+    ids=lambda program: program.__name__,
+)
 def test_second_derivatives_in_every_mix(program):
     want = gt.jacfwd(gt.grad(program))(X)
     for outer in (gt.jacfwd, gt.jacrev):

@@ -63,7 +63,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-SLOW = ("solve_ivp",)
+# These take the longest to compile, and others go the same way.
+SLOW = ("solve_ivp", "least_squares", "coupled root", "in a branch")
 NAMES = [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in FUNCTIONS]
 
 
@@ -137,7 +138,12 @@ MAPPED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", MAPPED)
+SLOWLY_MAPPED = ("vmap of captured", "vmap of quad", "vmap of vmap", "map in jit")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOWLY_MAPPED else n for n in MAPPED]
+)
 def test_roots_of_elements_are_diagonal(name: str, rng: Any) -> None:
     def function(x: Any) -> Any:
         return np.reshape(MAPPED[name](x), -1)
