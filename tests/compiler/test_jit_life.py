@@ -301,8 +301,9 @@ def test_recompilations_do_not_grow_memory() -> None:
         gt.jit(lambda x: np.tanh(x) * 2.0)(V)
         gt.grad(gt.jit(lambda x: np.sum(np.sin(x))))(V)
 
-    # Less than one graph each: what is left is what caches of Python and NumPy fill.
-    assert growth(work, 8, traced_bytes) < 8 * 2000
+    # A function that is kept takes 26 kB. What is left is what caches of Python and NumPy fill, for
+    # the first hundred times, which depends on their versions.
+    assert growth(work, 8, traced_bytes) < 8 * 5000
 
 
 # ---- threads ------------------------------------------------------------------------------------
