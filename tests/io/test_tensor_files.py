@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import signal
+import stat
 import time
 from collections import OrderedDict, namedtuple
 
@@ -145,6 +146,18 @@ def test_results_share_no_memory(path):
     found["a"][:] = 5
     assert found["b"].tolist() == [1] * 4
     assert gt.load(path)["a"].tolist() == [1] * 4
+
+
+def test_permissions_are_those_of_other_files(path):
+    mask = os.umask(0o027)
+    try:
+        gt.save(path, {"x": np.ones(3)})
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        path.chmod(0o604)
+        gt.save(path, {"x": np.ones(3)})
+        assert stat.S_IMODE(path.stat().st_mode) == 0o604
+    finally:
+        os.umask(mask)
 
 
 # ---- what is refused when saving ----
