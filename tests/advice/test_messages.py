@@ -183,6 +183,13 @@ def test_names_are_looked_for_elsewhere(name: str, text: str) -> None:
         getattr(gt, name)
 
 
+def test_draws_like_an_array_keep_its_dtype() -> None:
+    x = gt.ones((2, 3), dtype=gt.float32)
+    for name in ("rand_like", "randn_like"):
+        call = MODULE[name].removeprefix("use ")
+        assert eval(call, {"gt": gt, "x": x}).dtype == np.float32
+
+
 def test_asking_for_a_name_loads_nothing() -> None:
     program = (
         "import sys, gradtape as gt\nassert not hasattr(gt, 'conv2d')\n"
