@@ -190,6 +190,12 @@ def test_draws_like_an_array_keep_its_dtype() -> None:
         assert eval(call, {"gt": gt, "x": x}).dtype == np.float32
 
 
+def test_names_that_are_near_are_public() -> None:
+    with pytest.raises(AttributeError) as caught:
+        _ = gt.kernel
+    assert "gt._" not in str(caught.value)
+
+
 def test_asking_for_a_name_loads_nothing() -> None:
     program = (
         "import sys, gradtape as gt\nassert not hasattr(gt, 'conv2d')\n"
