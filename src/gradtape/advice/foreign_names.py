@@ -55,6 +55,7 @@ MODULE = {
     "hamming_window": "use gt.hamming(n + 1)[:-1]",
     "hann_window": "use gt.hanning(n + 1)[:-1]",
     "hessian_vector_product": "use gt.hvp(f, (x,), (v,))",
+    "keras": "use gt.nn for layers, gt.optim for optimizers, and gt.fit to train",
     "is_complex": 'use gt.isdtype(x.dtype, "complex floating")',
     "is_floating_point": 'use gt.isdtype(x.dtype, "real floating")',
     "is_grad_enabled": "use t.requires_grad, which says whether a result was recorded",
@@ -103,8 +104,15 @@ _SPARSE = (
 _PADS = {"Zero": "constant", "Constant": "constant", "Circular": "circular"}
 _PADS |= {"Reflection": "reflect", "Replication": "replicate"}
 
+_LENGTHS = "give recurrent layers a padded batch and lengths=: gt.nn.LSTM(3, 8)(x, lengths=[5, 2])"
+
 # Names that others have in the namespaces.
 NAMES = {
+    "data": {
+        "IterableDataset": "gt.fit takes anything that can be iterated once for each epoch; a data "
+        "set of gt.data.DataLoader has len() and []",
+        "default_collate": "use gt.data.collate",
+    },
     "nn": {
         **{
             f"{kind}Pad{rank}d": f"use gt.nn.pad(x, …, mode={mode!r}), or padding_mode of layers"
@@ -114,6 +122,10 @@ NAMES = {
         "Dense": "use gt.nn.Linear(in_features, out_features), and an activation after it",
         "DataParallel": "compiled code and large arrays use all cores as they are",
         **dict.fromkeys(("Input", "InputLayer"), "layers are called with arrays: net(x)"),
+        **dict.fromkeys(
+            ("rnn", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence"), _LENGTHS
+        ),
+        "pad_sequence": "write it with NumPy in a collate= of the loader; " + _LENGTHS,
     },
     "optim": {
         **dict.fromkeys(("Adafactor", "Adamax", "ASGD", "Muon", "Rprop"), _OWN_RULE),
@@ -149,6 +161,13 @@ NAMES = {
         },
         "issparse": "use isinstance(x, gt.sparse.SparseArray)",
         "linalg": "use gt.sparse.spsolve, gt.sparse.norm, gt.linalg.cg, gt.linalg.gmres",
+    },
+    "training": {
+        "ModelCheckpoint": "use gt.training.KeepBest, or folder= of gt.fit",
+        "ReduceLROnPlateau": "use gt.training.ScheduleRate(gt.optim.ReduceLROnPlateau(optimizer), "
+        "monitor='loss')",
+        "TensorBoard": "use gt.training.TensorBoardLog",
+        "LearningRateScheduler": "use gt.training.ScheduleRate with a scheduler of gt.optim",
     },
 }
 
