@@ -666,6 +666,7 @@ def test_other_data_in_the_middle_of_an_epoch_are_refused(tmp_path):
         ({"data": data()}, r"a tuple of arrays as data, .*TensorDataset\(x, y\)"),
         ({"data": gt.data.TensorDataset(*data())}, "DataLoader"),
         ({"data": "abc"}, "got a str as data"),
+        ({"data": data()[0]}, r"an ndarray of shape \(32, 4\) as data, .*TensorDataset"),
         ({"data": ()}, "no batches"),
         ({"validation": []}, "no batches"),
         ({"epochs": "3"}, "epochs='3', expected an integer"),
@@ -711,6 +712,33 @@ def test_bad_input(options, message):
         assert not model.training
         for one, other in zip(weights(model), before, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda m, b: None, "the loss returned None, .* is a return missing"),
+        (lambda m, b: (loss(m, b), 1.0), "the loss returned a tuple, .*one number"),
+        (lambda m, b: m(b[0]), r"fit: the loss returned shape \(8, 1\), .*gt.mean"),
+    ],
+)
+def test_a_loss_that_is_no_number(wrong, message, compiled):
+    with pytest.raises(gt.GradtapeError, match=message):
+        fit(net(), loss=wrong, compile=compiled)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (lambda m, b: m(b[0]), r"fit: the metric 'error' returned shape \(32, 1\)"),
+        (lambda m, b: None, "the metric 'error' returned None"),
+        (lambda m, b: "high", "the metric 'error' returned a str, expected a real number"),
+    ],
+)
+def test_a_metric_that_is_no_number_is_named(metric, message):
+    with pytest.raises(gt.GradtapeError, match=message):
+        fit(net(), validation=[data()], metrics={"error": metric})
 
 
 def test_files_of_others_are_refused(tmp_path):
