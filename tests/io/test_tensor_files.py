@@ -290,6 +290,17 @@ HOSTILE = {
 }
 
 
+def test_files_of_other_libraries(path):
+    with open(path, "wb") as file:
+        np.savez(file, x=np.ones(3))
+    with pytest.raises(FileFormatError, match=r"as torch.save and np.savez write: load it there"):
+        gt.load(path)
+    with open(path, "wb") as file:
+        np.save(file, np.ones(3))
+    with pytest.raises(FileFormatError, match=r"use np\.load"):
+        gt.load(path)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files(path, name):
     path.write_bytes(HOSTILE[name])
