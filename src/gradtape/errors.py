@@ -22,7 +22,6 @@ def a_type(value: object) -> str:
     return f"{'an' if name[0].upper() in vowels else 'a'} {name}"
 
 
-
 class GradtapeError(Exception):
     """Base class of all errors of gradtape."""
 

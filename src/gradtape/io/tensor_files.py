@@ -58,7 +58,7 @@ _RESERVED = "__metadata__"
 # Bytes before the header: its length.
 _PREFIX = 8
 # How files of other formats begin, which are loaded elsewhere.
-_ZIP = "it is a zip archive, as torch.save and np.savez write: load it there, and give the arrays to "
+_ZIP = "it is a zip archive, as torch.save and np.savez write: load it there, and give arrays to "
 _OTHERS = {
     b"PK\x03\x04": _ZIP + "load_state_dict or gt.save",
     b"\x80": "it is pickled, as by old versions of torch.save: load it there",
