@@ -350,7 +350,7 @@ def test_the_best_model_is_kept(tmp_path):
 
 
 def test_callbacks_that_watch_forget_another_run(tmp_path):
-    stopping, best = EarlyStopping("score", patience=2), KeepBest("score")
+    stopping, best = EarlyStopping("score", patience=2, mode="min"), KeepBest("score", mode="min")
     for name, start in (("first", 0.0), ("second", 10.0)):
         values = iter([start + 3.0, start + 2.0, start + 2.5, start + 2.0, start])
         run = fit(
@@ -699,7 +699,10 @@ def test_other_data_in_the_middle_of_an_epoch_are_refused(tmp_path):
             "a StepLR of another optimizer",
         ),
         ({"callbacks": [KeepBest()]}, r"use fit\(\.\.\., folder="),
-        ({"callbacks": [EarlyStopping("accuracy")]}, "'accuracy', expected one of 'loss'"),
+        (
+            {"callbacks": [EarlyStopping("accuracy", mode="max")]},
+            "EarlyStopping: got monitor='accuracy', expected one of 'loss', .*; .* validation=",
+        ),
         ({"optimizer": gt.optim.SGD([gt.ones(2, requires_grad=True)], lr=0.1)}, "does not have"),
     ],
 )
@@ -739,6 +742,15 @@ def test_a_loss_that_is_no_number(wrong, message, compiled):
 def test_a_metric_that_is_no_number_is_named(metric, message):
     with pytest.raises(gt.GradtapeError, match=message):
         fit(net(), validation=[data()], metrics={"error": metric})
+
+
+@pytest.mark.parametrize("watching", [EarlyStopping, KeepBest])
+def test_whether_a_metric_is_to_be_high_or_low_is_said(watching):
+    with pytest.raises(gt.GradtapeError, match=r"monitor='accuracy' and no mode; .*mode='max'"):
+        watching("accuracy")
+    for loss_name in (None, "loss", "validation_loss"):
+        assert watching(loss_name).best == np.inf
+    assert watching("accuracy", mode="max").best == -np.inf
 
 
 def test_files_of_others_are_refused(tmp_path):
