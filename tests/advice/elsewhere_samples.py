@@ -175,7 +175,7 @@ MODULE_EXEMPT: dict[str, str] = {
         ("io_callback", "numpy_function", "py_function", "pure_callback"), _A_TRANSFORM
     ),
     **dict.fromkeys(("clip_grad_norm_", "clip_grad_value_", "placeholder"), _A_TEXT),
-    **dict.fromkeys(("GradScaler", "keras", "utils"), _A_TEXT),
+    **dict.fromkeys(("GradScaler", "device", "keras", "utils"), _A_TEXT),
     **dict.fromkeys(("ravel_pytree", "register_dataclass", "register_pytree_node"), _A_TEXT),
     **dict.fromkeys(("multinomial", "rand_like", "randn_like", "randperm"), _RANDOM),
 }

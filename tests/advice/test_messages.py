@@ -239,6 +239,8 @@ def test_keywords(call: Callable[[Any], Any]) -> None:
         (lambda: gt.nn.Conv2d(filters=3), "Conv2d: got filters=; .* out_channels= here"),
         (lambda: gt.nn.Linear(2, 3, activation="relu"), "Linear: .* call an activation after it"),
         (lambda: gt.nn.Linear(2, 3, biass=False), r"Linear: .* did you mean bias=\?"),
+        (lambda: gt.load("x", map_location="cpu"), "load: .* leave it out: arrays are in main"),
+        (lambda: gt.nn.lora(None, r=4), "lora: got r=; it is called rank= here"),
         (lambda: gt.fit(verbose=1), "fit: got verbose=; it is called progress= here"),
         (lambda: gt.fit(batch_size=8), "fit: got batch_size=, .*gt.data.DataLoader"),
         (lambda: gt.autocast(device_type="cpu"), "autocast: .* leave it out"),

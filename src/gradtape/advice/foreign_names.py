@@ -50,6 +50,7 @@ MODULE = {
     "clip_grad_value_": "use gt.nn.utils.clip_grad_value_",
     "complex": "use x + 1j * y",
     "cuda": "tensors of CuPy's arrays are computed where these are: gt.asarray(cupy_array)",
+    "device": "leave it out: ops run where their arrays are",
     "device_put": "use t.to_device",
     "elementwise_grad": "use gt.grad(lambda x: np.sum(f(x)))",
     "hamming_window": "use gt.hamming(n + 1)[:-1]",

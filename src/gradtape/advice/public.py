@@ -32,7 +32,7 @@ _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
 _LIGHT = "gradtape.ops."
 _WITHOUT_ARRAYS = ("gradtape.ops.generator",)
 # Modules whose functions and classes explain a keyword that they do not have, and nothing else.
-_WITH_KEYWORDS = ("amp", "data", "nn", "optim", "training")
+_WITH_KEYWORDS = ("amp", "data", "io", "nn", "optim", "training")
 # Some of them are often called with a keyword of another library, such as `dim=`, and explain that.
 _ADVISED = (
     "all amax amin any argmax argmin column_stack concat concatenate cumprod cumsum dot dstack "
