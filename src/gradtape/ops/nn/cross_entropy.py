@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from gradtape.ops.arguments import as_array, as_integer
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_axes, check_between, check_same_shape, check_shape
@@ -37,6 +37,12 @@ def _classes_last(name: str, x: Any) -> Any:
 
 def _labels(name: str, target: Any, logits: Any) -> Any:
     """Numbers of classes, of the shape of logits without their axis of classes, the last."""
+    dtype = getattr(target, "dtype", None)
+    if dtype is not None and dtype.kind not in "iu":
+        raise IndexingError(
+            f"{name}: got classes of dtype {dtype}, expected integers; use astype(int) if they are "
+            "whole numbers, and give the logits first"
+        )
     target = as_indices(target, name)
     got, shape = target.shape, logits.shape[:-1]
     if got == shape:
