@@ -398,6 +398,23 @@ def test_schedulers_go_on_with_the_run(tmp_path):
         assert resumed.losses == whole.losses
 
 
+def test_the_model_alone_is_loaded_from_a_checkpoint(tmp_path):
+    run = fit(net(), folder=tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    model = gt.nn.Sequential(gt.nn.Linear(4, 8), gt.nn.Linear(8, 1))
+    before = gt.random.default_generator().state_dict()["state"]
+    found = gt.training.load_checkpoint(path, model)
+    assert found.model is model
+    assert found.state is None
+    np.testing.assert_array_equal(gt.random.default_generator().state_dict()["state"], before)
+    for one, other in zip(weights(model), weights(run.model), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(gt.GradtapeError, match="the model that was saved differs"):
+        gt.training.load_checkpoint(path, net(3))
+    with pytest.raises(gt.GradtapeError, match="a state, but not the optimizer"):
+        gt.training.load_checkpoint(path, model, state={})
+
+
 def test_numbers_that_are_set_go_on_with_a_loop_by_hand(tmp_path):
     def made():
         model = net()
