@@ -16,7 +16,10 @@ def a_type(value: object) -> str:
     """The name of the type of a value with its article, for messages: "a float", "an int"."""
     # Tensors are of several classes inside, whose names tell users nothing.
     name = getattr(type(value), "_name_in_messages", type(value).__name__)
-    return f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
+    # Two capitals that cannot be spoken are spelt: "an LSTM", "an SGD", but "a LAMB".
+    is_spelt = name == "ndarray" or (name[:2].isupper() and name[1:2] not in "AEIOU")
+    vowels = "AEFHILMNORSX" if is_spelt else "AEIO"
+    return f"{'an' if name[0].upper() in vowels else 'a'} {name}"
 
 
 class GradtapeError(Exception):

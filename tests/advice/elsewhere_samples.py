@@ -175,7 +175,7 @@ MODULE_EXEMPT: dict[str, str] = {
         ("io_callback", "numpy_function", "py_function", "pure_callback"), _A_TRANSFORM
     ),
     **dict.fromkeys(("clip_grad_norm_", "clip_grad_value_", "placeholder"), _A_TEXT),
-    **dict.fromkeys(("GradScaler", "utils"), _A_TEXT),
+    **dict.fromkeys(("GradScaler", "device", "keras", "utils"), _A_TEXT),
     **dict.fromkeys(("ravel_pytree", "register_dataclass", "register_pytree_node"), _A_TEXT),
     **dict.fromkeys(("multinomial", "rand_like", "randn_like", "randperm"), _RANDOM),
 }
@@ -339,6 +339,7 @@ NUMPY_SAMPLES: dict[str, Sample] = {
 
 _DENSE = "scipy.sparse.csr_array(np.round(a))"
 NAMES_SAMPLES: dict[str, dict[str, Sample]] = {
+    "data": {},
     "nn": {},
     "optim": {},
     "random": {},
@@ -355,8 +356,10 @@ NAMES_SAMPLES: dict[str, dict[str, Sample]] = {
         "eye": same("(3,)", "scipy.sparse.eye(3)"),
         "identity": same("(3,)", "scipy.sparse.identity(3)"),
     },
+    "training": {},
 }
 NAMES_EXEMPT: dict[str, dict[str, str]] = {
+    "data": dict.fromkeys(("IterableDataset", "default_collate"), _A_TEXT),
     "nn": {
         **{
             f"{kind}Pad{rank}d": "it is a class"
@@ -364,6 +367,8 @@ NAMES_EXEMPT: dict[str, dict[str, str]] = {
             for rank in (1, 2, 3)
         },
         **dict.fromkeys(("DataParallel", "Dense", "Input", "InputLayer"), _A_TEXT),
+        **dict.fromkeys(("rnn", "pack_padded_sequence", "pack_sequence"), _A_TEXT),
+        **dict.fromkeys(("pad_packed_sequence", "pad_sequence"), _A_TEXT),
     },
     "optim": {
         **dict.fromkeys(("Adafactor", "Adamax", "ASGD", "Muon", "Rprop"), _A_TEXT),
@@ -384,4 +389,7 @@ NAMES_EXEMPT: dict[str, dict[str, str]] = {
         **dict.fromkeys(("bsr_array", "dia_array", "dok_array", "lil_array"), _A_TEXT),
         **dict.fromkeys(("BCOO", "issparse", "linalg", "sparse_coo_tensor"), _A_TOOL),
     },
+    "training": dict.fromkeys(
+        ("LearningRateScheduler", "ModelCheckpoint", "ReduceLROnPlateau", "TensorBoard"), _A_TEXT
+    ),
 }

@@ -119,3 +119,9 @@ def test_types_have_their_article() -> None:
     assert [a_type(x) for x in (1, 1.0, X, np.uint8(1), None)] == [
         *("an int", "a float", "an ndarray", "a uint8", "a NoneType")
     ]
+    layers = gt.nn.LSTM(1, 1), gt.nn.GRU(1, 1), gt.nn.MSELoss(), gt.nn.ReLU(), gt.nn.ELU()
+    rules = gt.optim.SGD(lr=1.0), gt.optim.LAMB(lr=1.0), gt.optim.Adam(lr=1.0)
+    assert [a_type(x) for x in (*layers, *rules, type("A", (), {})())] == [
+        *("an LSTM", "a GRU", "an MSELoss", "a ReLU", "an ELU"),
+        *("an SGD", "a LAMB", "an Adam", "an A"),
+    ]

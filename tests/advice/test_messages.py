@@ -183,6 +183,19 @@ def test_names_are_looked_for_elsewhere(name: str, text: str) -> None:
         getattr(gt, name)
 
 
+def test_draws_like_an_array_keep_its_dtype() -> None:
+    x = gt.ones((2, 3), dtype=gt.float32)
+    for name in ("rand_like", "randn_like"):
+        call = MODULE[name].removeprefix("use ")
+        assert eval(call, {"gt": gt, "x": x}).dtype == np.float32
+
+
+def test_names_that_are_near_are_public() -> None:
+    with pytest.raises(AttributeError) as caught:
+        _ = gt.kernel
+    assert "gt._" not in str(caught.value)
+
+
 def test_asking_for_a_name_loads_nothing() -> None:
     program = (
         "import sys, gradtape as gt\nassert not hasattr(gt, 'conv2d')\n"
@@ -214,6 +227,44 @@ def test_keywords(call: Callable[[Any], Any]) -> None:
         UnsupportedError, match=r"((axis|keepdims)= here|ddof=1 here.*), as in NumPy"
     ):
         call(gt.ones((2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: gt.optim.Adam([], learning_rate=0.1), "Adam: got learning_rate=; .* lr= here"),
+        (lambda: gt.data.DataLoader([1], collate_fn=list), "DataLoader: got .* collate= here"),
+        (lambda: gt.data.DataLoader([1], pin_memory=True), "got pin_memory=, .*; leave it out"),
+        (lambda: gt.data.random_split([1], [1], generator=3), "random_split: .* seed= here"),
+        (lambda: gt.nn.Conv2d(filters=3), "Conv2d: got filters=; .* out_channels= here"),
+        (lambda: gt.nn.Linear(2, 3, activation="relu"), "Linear: .* call an activation after it"),
+        (lambda: gt.nn.Linear(2, 3, biass=False), r"Linear: .* did you mean bias=\?"),
+        (lambda: gt.load("x", map_location="cpu"), "load: .* leave it out: arrays are in main"),
+        (lambda: gt.nn.lora(None, r=4), "lora: got r=; it is called rank= here"),
+        (lambda: gt.fit(verbose=1), "fit: got verbose=; it is called progress= here"),
+        (lambda: gt.fit(batch_size=8), "fit: got batch_size=, .*gt.data.DataLoader"),
+        (lambda: gt.autocast(device_type="cpu"), "autocast: .* leave it out"),
+        (
+            lambda: gt.training.EarlyStopping(restore_best_weights=True),
+            "EarlyStopping: .* gt.training.KeepBest",
+        ),
+    ],
+)
+def test_keywords_of_classes_and_of_training(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(UnsupportedError, match=text):
+        call()
+
+
+def test_other_errors_of_calls_are_those_of_python() -> None:
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'out_features'"):
+        gt.nn.Linear(2, bias=False)
+
+    class Net(gt.nn.Module):
+        def __init__(self) -> None:
+            self.layer = gt.nn.Linear(2, 3)
+
+    with pytest.raises(TypeError, match=r"__init__\(\) got an unexpected keyword argument 'size'"):
+        Net(size=3)  # type: ignore[call-arg]
 
 
 def test_keywords_of_transforms() -> None:

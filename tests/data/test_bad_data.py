@@ -65,6 +65,7 @@ def test_loaders(options, message):
         (lambda: DataLoader(DATA).epoch("a").__next__(), "epoch='a'"),
         (lambda: gt.data.collate([gt.ones(2, requires_grad=True)]), "requires a gradient"),
         (lambda: gt.data.collate([1, "a"]), "items 0 and 1 of the batch are an int and a str"),
+        (lambda: gt.data.collate([None, None]), "got None for each item .*__getitem__"),
         (lambda: gt.data.collate([1, object()]), "got an? object in item 1 of the batch"),
     ],
 )

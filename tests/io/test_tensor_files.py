@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import signal
+import stat
 import time
 from collections import OrderedDict, namedtuple
 
@@ -147,6 +148,18 @@ def test_results_share_no_memory(path):
     assert gt.load(path)["a"].tolist() == [1] * 4
 
 
+def test_permissions_are_those_of_other_files(path):
+    mask = os.umask(0o027)
+    try:
+        gt.save(path, {"x": np.ones(3)})
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        path.chmod(0o604)
+        gt.save(path, {"x": np.ones(3)})
+        assert stat.S_IMODE(path.stat().st_mode) == 0o604
+    finally:
+        os.umask(mask)
+
+
 # ---- what is refused when saving ----
 
 
@@ -275,6 +288,17 @@ HOSTILE = {
     "pairs that are no json": file_of({"__metadata__": {"gradtape.complex": "["}}),
     "pairs that are deep": file_of({"__metadata__": {"gradtape.complex": "[" * 100_000}}),
 }
+
+
+def test_files_of_other_libraries(path):
+    with open(path, "wb") as file:
+        np.savez(file, x=np.ones(3))
+    with pytest.raises(FileFormatError, match=r"as torch.save and np.savez write: load it there"):
+        gt.load(path)
+    with open(path, "wb") as file:
+        np.save(file, np.ones(3))
+    with pytest.raises(FileFormatError, match=r"use np\.load"):
+        gt.load(path)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

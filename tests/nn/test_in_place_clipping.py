@@ -61,3 +61,12 @@ def test_bad_input_changes_nothing():
         with pytest.raises(error):
             call()
         assert grads_of([param]) == [[3.0]]
+
+
+@pytest.mark.parametrize(
+    ("clip", "text"),
+    [(clip_norm, r"clip_by_global_norm$"), (clip_value, r"gt\.gradients\.clip_by_value$")],
+)
+def test_gradients_in_a_module_go_elsewhere(clip, text):
+    with pytest.raises(DTypeError, match=r"got a Linear, .*net\.parameters\(\); .*" + text):
+        clip(gt.nn.Linear(2, 1), 1.0)

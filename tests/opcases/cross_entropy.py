@@ -84,7 +84,10 @@ def nll_loss(
 BAD = [
     Raises((X, np.array([0, 1, 4])), IndexingError, ": got class 4, expected one from 0"),
     Raises((X, np.array([0, 1, -1])), IndexingError, ": got class -1, expected one from 0"),
+    Raises((X, LABELS.astype(float)), IndexingError, ": got classes of dtype float64, .*logits"),
     Raises((X, np.array([0, 1])), ShapeError, ": got classes of shape .2,., expected .3,."),
+    Raises((X, LABELS[:, None]), ShapeError, ": got .*3, 1., expected .3,.; use reshape"),
+    Raises((np.ones((2, 5, 3)), np.zeros((2, 5), int)), ShapeError, "along axis 1 .*moveaxis"),
     Raises((X, LABELS), ArgumentError, ": got reduction='max'", {"reduction": "max"}),
     Raises((X, LABELS), ShapeError, ": got weight of shape", {"weight": np.ones(3)}),
 ]

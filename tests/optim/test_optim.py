@@ -339,6 +339,11 @@ def leaf():
         (lambda: gt.optim.SGD([leaf()]), ArgumentError, "SGD: got no learning rate.*lr="),
         (lambda: gt.optim.SGD(lr=0.1).step(object()), DTypeError, "object"),
         (lambda: gt.optim.SGD([np.ones(3)], lr=0.1), DTypeError, "ndarray"),
+        (
+            lambda: gt.optim.SGD(gt.nn.Linear(2, 1).named_parameters(), lr=0.1),
+            DTypeError,
+            r"of type str, .*net\.parameters\(\), without names",
+        ),
         (lambda: gt.optim.SGD([gt.ones(3)], lr=0.1), ArgumentError, "does not require"),
         (lambda: gt.optim.SGD([leaf() * 2], lr=0.1), ArgumentError, "recorded result"),
         (lambda: gt.optim.SGD(lr=0.1).step([leaf() * 2]), ArgumentError, "recorded result"),

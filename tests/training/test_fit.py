@@ -350,7 +350,7 @@ def test_the_best_model_is_kept(tmp_path):
 
 
 def test_callbacks_that_watch_forget_another_run(tmp_path):
-    stopping, best = EarlyStopping("score", patience=2), KeepBest("score")
+    stopping, best = EarlyStopping("score", patience=2, mode="min"), KeepBest("score", mode="min")
     for name, start in (("first", 0.0), ("second", 10.0)):
         values = iter([start + 3.0, start + 2.0, start + 2.5, start + 2.0, start])
         run = fit(
@@ -396,6 +396,23 @@ def test_schedulers_go_on_with_the_run(tmp_path):
         resumed, *again = run(4, tmp_path / way / "cut", way)
         assert again == last
         assert resumed.losses == whole.losses
+
+
+def test_the_model_alone_is_loaded_from_a_checkpoint(tmp_path):
+    run = fit(net(), folder=tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    model = gt.nn.Sequential(gt.nn.Linear(4, 8), gt.nn.Linear(8, 1))
+    before = gt.random.default_generator().state_dict()["state"]
+    found = gt.training.load_checkpoint(path, model)
+    assert found.model is model
+    assert found.state is None
+    np.testing.assert_array_equal(gt.random.default_generator().state_dict()["state"], before)
+    for one, other in zip(weights(model), weights(run.model), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(gt.GradtapeError, match="the model that was saved differs"):
+        gt.training.load_checkpoint(path, net(3))
+    with pytest.raises(gt.GradtapeError, match="a state, but not the optimizer"):
+        gt.training.load_checkpoint(path, model, state={})
 
 
 def test_numbers_that_are_set_go_on_with_a_loop_by_hand(tmp_path):
@@ -666,6 +683,7 @@ def test_other_data_in_the_middle_of_an_epoch_are_refused(tmp_path):
         ({"data": data()}, r"a tuple of arrays as data, .*TensorDataset\(x, y\)"),
         ({"data": gt.data.TensorDataset(*data())}, "DataLoader"),
         ({"data": "abc"}, "got a str as data"),
+        ({"data": data()[0]}, r"an ndarray of shape \(32, 4\) as data, .*TensorDataset"),
         ({"data": ()}, "no batches"),
         ({"validation": []}, "no batches"),
         ({"epochs": "3"}, "epochs='3', expected an integer"),
@@ -698,7 +716,10 @@ def test_other_data_in_the_middle_of_an_epoch_are_refused(tmp_path):
             "a StepLR of another optimizer",
         ),
         ({"callbacks": [KeepBest()]}, r"use fit\(\.\.\., folder="),
-        ({"callbacks": [EarlyStopping("accuracy")]}, "'accuracy', expected one of 'loss'"),
+        (
+            {"callbacks": [EarlyStopping("accuracy", mode="max")]},
+            "EarlyStopping: got monitor='accuracy', expected one of 'loss', .*; .* validation=",
+        ),
         ({"optimizer": gt.optim.SGD([gt.ones(2, requires_grad=True)], lr=0.1)}, "does not have"),
     ],
 )
@@ -711,6 +732,42 @@ def test_bad_input(options, message):
         assert not model.training
         for one, other in zip(weights(model), before, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda m, b: None, "the loss returned None, .* is a return missing"),
+        (lambda m, b: (loss(m, b), 1.0), "the loss returned a tuple, .*one number"),
+        (lambda m, b: m(b[0]), r"fit: the loss returned shape \(8, 1\), .*gt.mean"),
+    ],
+)
+def test_a_loss_that_is_no_number(wrong, message, compiled):
+    with pytest.raises(gt.GradtapeError, match=message):
+        fit(net(), loss=wrong, compile=compiled)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (lambda m, b: m(b[0]), r"fit: the metric 'error' returned shape \(32, 1\)"),
+        (lambda m, b: None, "the metric 'error' returned None"),
+        (lambda m, b: "high", "the metric 'error' returned a str, expected a real number"),
+    ],
+)
+def test_a_metric_that_is_no_number_is_named(metric, message):
+    with pytest.raises(gt.GradtapeError, match=message):
+        fit(net(), validation=[data()], metrics={"error": metric})
+
+
+@pytest.mark.parametrize("watching", [EarlyStopping, KeepBest])
+def test_whether_a_metric_is_to_be_high_or_low_is_said(watching):
+    with pytest.raises(gt.GradtapeError, match=r"monitor='accuracy' and no mode; .*mode='max'"):
+        watching("accuracy")
+    for loss_name in (None, "loss", "validation_loss"):
+        assert watching(loss_name).best == np.inf
+    assert watching("accuracy", mode="max").best == -np.inf
 
 
 def test_files_of_others_are_refused(tmp_path):

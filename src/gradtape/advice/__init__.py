@@ -27,6 +27,7 @@ from gradtape.locks import load
 if TYPE_CHECKING:
     from gradtape.advice.argument_errors import (
         raise_explained as raise_explained,
+        raise_unknown_keyword as raise_unknown_keyword,
         shown as shown,
     )
     from gradtape.advice.conversions import (
@@ -48,6 +49,7 @@ _HOMES = {
     "name_rule": "error_names",
     "note_hidden_conversion": "conversions",
     "raise_explained": "argument_errors",
+    "raise_unknown_keyword": "argument_errors",
     "shown": "argument_errors",
 }
 

@@ -144,6 +144,28 @@ def _of_signature(
     return UnsupportedError(f"{function.__name__}: {advice}")
 
 
+def raise_unknown_keyword(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: TypeError
+) -> NoReturn:
+    """Raise an error about the first keyword that a function or class does not have.
+
+    Args:
+        function: The function, or the `__init__` of the class.
+        args: Its arguments; of a class, the instance comes first.
+        kwargs: Its keyword arguments.
+        error: The error of Python, which is raised if it was about something else.
+    """
+    known = list(inspect.signature(function).parameters)
+    name = function.__name__
+    if name == "__init__":
+        known, name = known[1:], type(args[0]).__name__
+    for option in kwargs:
+        if option not in known:
+            advice = keyword_advice([option], known) or unknown_keyword(option, known)
+            raise UnsupportedError(f"{name}: {advice}") from None
+    raise error
+
+
 def _is_users(inside: TracebackType | None) -> bool:
     """Whether a call went through someone else's code, whose errors are left alone."""
     for frame, _ in traceback.walk_tb(inside):

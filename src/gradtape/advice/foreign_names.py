@@ -50,11 +50,13 @@ MODULE = {
     "clip_grad_value_": "use gt.nn.utils.clip_grad_value_",
     "complex": "use x + 1j * y",
     "cuda": "tensors of CuPy's arrays are computed where these are: gt.asarray(cupy_array)",
+    "device": "leave it out: ops run where their arrays are",
     "device_put": "use t.to_device",
     "elementwise_grad": "use gt.grad(lambda x: np.sum(f(x)))",
     "hamming_window": "use gt.hamming(n + 1)[:-1]",
     "hann_window": "use gt.hanning(n + 1)[:-1]",
     "hessian_vector_product": "use gt.hvp(f, (x,), (v,))",
+    "keras": "use gt.nn for layers, gt.optim for optimizers, and gt.fit to train",
     "is_complex": 'use gt.isdtype(x.dtype, "complex floating")',
     "is_floating_point": 'use gt.isdtype(x.dtype, "real floating")',
     "is_grad_enabled": "use t.requires_grad, which says whether a result was recorded",
@@ -71,8 +73,8 @@ MODULE = {
     "numpy": "use gt itself, or NumPy's functions: np.sin(t)",
     "placeholder": "use ctx.placeholder(name, shape) in a function for gt.run",
     "pmap": "use gt.vmap, or gt.jit, which computes on all threads",
-    "rand_like": "use gt.rand(x.shape)",
-    "randn_like": "use gt.randn(x.shape)",
+    "rand_like": "use gt.rand(x.shape, dtype=x.dtype)",
+    "randn_like": "use gt.randn(x.shape, dtype=x.dtype)",
     "range": "use gt.arange, which stops before its end, as Python's range",
     "ravel_pytree": "use optree, and gt.concat of the leaves",
     "register_dataclass": "dataclasses are containers as they are",
@@ -103,8 +105,15 @@ _SPARSE = (
 _PADS = {"Zero": "constant", "Constant": "constant", "Circular": "circular"}
 _PADS |= {"Reflection": "reflect", "Replication": "replicate"}
 
+_LENGTHS = "give recurrent layers a padded batch and lengths=: gt.nn.LSTM(3, 8)(x, lengths=[5, 2])"
+
 # Names that others have in the namespaces.
 NAMES = {
+    "data": {
+        "IterableDataset": "gt.fit takes anything that can be iterated once for each epoch; a data "
+        "set of gt.data.DataLoader has len() and []",
+        "default_collate": "use gt.data.collate",
+    },
     "nn": {
         **{
             f"{kind}Pad{rank}d": f"use gt.nn.pad(x, …, mode={mode!r}), or padding_mode of layers"
@@ -114,6 +123,10 @@ NAMES = {
         "Dense": "use gt.nn.Linear(in_features, out_features), and an activation after it",
         "DataParallel": "compiled code and large arrays use all cores as they are",
         **dict.fromkeys(("Input", "InputLayer"), "layers are called with arrays: net(x)"),
+        **dict.fromkeys(
+            ("rnn", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence"), _LENGTHS
+        ),
+        "pad_sequence": "write it with NumPy in a collate= of the loader; " + _LENGTHS,
     },
     "optim": {
         **dict.fromkeys(("Adafactor", "Adamax", "ASGD", "Muon", "Rprop"), _OWN_RULE),
@@ -149,6 +162,13 @@ NAMES = {
         },
         "issparse": "use isinstance(x, gt.sparse.SparseArray)",
         "linalg": "use gt.sparse.spsolve, gt.sparse.norm, gt.linalg.cg, gt.linalg.gmres",
+    },
+    "training": {
+        "ModelCheckpoint": "use gt.training.KeepBest, or folder= of gt.fit",
+        "ReduceLROnPlateau": "use gt.training.ScheduleRate(gt.optim.ReduceLROnPlateau(optimizer), "
+        "monitor='loss')",
+        "TensorBoard": "use gt.training.TensorBoardLog",
+        "LearningRateScheduler": "use gt.training.ScheduleRate with a scheduler of gt.optim",
     },
 }
 

@@ -15,6 +15,40 @@ _OURS = {
     "unbiased": "ddof",
     "in_dims": "in_axes",
     "out_dims": "out_axes",
+    "collate_fn": "collate",
+    "epsilon": "eps",
+    "filters": "out_channels",
+    "generator": "seed",
+    "input_dim": "num_embeddings",
+    "learning_rate": "lr",
+    "lora_alpha": "alpha",
+    "lora_dropout": "dropout",
+    "output_dim": "embedding_dim",
+    "pool_size": "kernel_size",
+    "prefetch_factor": "prefetch",
+    "r": "rank",
+    "rate": "p",
+    "strides": "stride",
+    "target_modules": "where",
+    "units": "out_features",
+    "validation_data": "validation",
+    "val_loader": "validation",
+    "verbose": "progress",
+}
+# Keywords of other libraries that nothing stands for, with what does it here.
+_ELSEWHERE = {
+    "activation": "call an activation after it",
+    "batch_size": "batches are made by gt.data.DataLoader(dataset, batch_size)",
+    "device": "leave it out: ops run where their arrays are",
+    "device_type": "leave it out: ops run where their arrays are",
+    "inplace": "leave it out: values of tensors are not overwritten",
+    "map_location": "leave it out: arrays are in main memory",
+    "weights_only": "leave it out: nothing in a file is executed",
+    "last_epoch": "use load_state_dict to go on from a step",
+    "persistent_workers": "leave it out: workers begin and end with an epoch",
+    "pin_memory": "leave it out: ops run where their arrays are",
+    "restore_best_weights": "gt.training.KeepBest saves the best model",
+    "worker_init_fn": "draw from gt.data.item_rng(), which needs no setting up of workers",
 }
 _NUMPYS = ("axis", "keepdims", "ddof")
 
@@ -48,7 +82,7 @@ def unknown_keyword(option: str, known: list[str]) -> str:
     """
     near = difflib.get_close_matches(option, known, n=1, cutoff=0.7)
     listed = ", ".join(f"{one}=" for one in known) or "arrays only"
-    advice = f"did you mean {near[0]}=?" if near else "leave it out"
+    advice = f"did you mean {near[0]}=?" if near else _ELSEWHERE.get(option, "leave it out")
     return f"got {option}=, expected {listed}; {advice}"
 
 

@@ -63,5 +63,6 @@ def instead_in(namespace: str, name: str) -> str | None:
 
 
 def _near(name: str, owner: str, names: Iterable[str]) -> str | None:
-    near = importlib.import_module("difflib").get_close_matches(name, list(names), n=1)
+    public = [one for one in names if not one.startswith("_")]
+    near = importlib.import_module("difflib").get_close_matches(name, public, n=1)
     return f"did you mean {owner}.{near[0]}?" if near else None

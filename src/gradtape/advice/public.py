@@ -8,6 +8,7 @@ down every call, so nothing is checked before something has gone wrong.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
@@ -30,6 +31,8 @@ _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
 # are only put off on lazy tensors of unknown size; ops need not even that.
 _LIGHT = "gradtape.ops."
 _WITHOUT_ARRAYS = ("gradtape.ops.generator",)
+# Modules whose functions and classes explain a keyword that they do not have, and nothing else.
+_WITH_KEYWORDS = ("amp", "data", "io", "nn", "optim", "training")
 # Some of them are often called with a keyword of another library, such as `dim=`, and explain that.
 _ADVISED = (
     "all amax amin any argmax argmin column_stack concat concatenate cumprod cumsum dot dstack "
@@ -76,10 +79,14 @@ def make_public(namespace: dict[str, Any], *modules: str) -> None:
 def explained(function: F, module: str) -> F:
     """A function wrapped so that its errors name the argument; other objects as they are.
 
+    Classes explain keywords that they do not have, and are not wrapped.
+
     Args:
         function: The object that a module exports.
         module: The module that exports it, by which it is pickled.
     """
+    if isinstance(function, type):
+        _explain_keywords(function)
     if not isinstance(function, FunctionType) or hasattr(function, "op"):
         return function  # ops name themselves in their errors (`core.evaluate`)
     home = function.__module__
@@ -90,6 +97,8 @@ def explained(function: F, module: str) -> F:
         wrapper: F = _wrapper(function)
     elif home.startswith(_LIGHT) and home not in _WITHOUT_ARRAYS:
         wrapper = deferrable(function)
+    elif _has_keywords(function):
+        wrapper = _with_keywords(function)
     else:
         return function
     if wrapper.__module__ == home:
@@ -109,6 +118,40 @@ def _wrapper(function: F) -> F:
             return error.deferred(wrapper, args, kwargs)
         except Exception as error:
             advice.raise_explained(function, args, kwargs, error)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _explain_keywords(made: type) -> None:
+    """Let a class of ours explain a keyword that it does not have.
+
+    Without that it is a TypeError of Python's, which names no keyword that there is.
+    """
+    owner = next(one for one in made.__mro__ if "__init__" in vars(one))
+    init = vars(owner)["__init__"]
+    if isinstance(init, FunctionType) and _has_keywords(init):
+        setattr(owner, "__init__", _with_keywords(init))  # noqa: B010 - for type checkers
+
+
+def _has_keywords(function: FunctionType) -> bool:
+    """Whether it is a function of those modules whose keywords are all known, not wrapped yet."""
+    code = function.__code__
+    is_ours = function.__module__.startswith(tuple(f"gradtape.{one}." for one in _WITH_KEYWORDS))
+    takes_others = code.co_flags & inspect.CO_VARKEYWORDS
+    return is_ours and not takes_others and not hasattr(function, "__wrapped__")
+
+
+@once
+def _with_keywords(function: F) -> F:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            # Raised by the call itself, and not by what was called.
+            if kwargs and error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                advice.raise_unknown_keyword(function, args, kwargs, error)
+            raise
 
     return wrapper  # type: ignore[return-value]
 

@@ -30,6 +30,11 @@ def collate(items: Sequence[Any]) -> Any:
     {'x': array([[0., 0.],
            [1., 1.]]), 'label': array([3, 4])}
     """
+    if all(item is None for item in items):
+        raise DTypeError(
+            "collate: got None for each item of the batch, expected arrays, numbers or text; is a "
+            "return missing in __getitem__?"
+        )
     flat = [tree.flatten(item) for item in items]
     structure = flat[0][1]
     for number, (_, other) in enumerate(flat):

@@ -51,9 +51,11 @@ def replacing(path: Path) -> Iterator[str]:
     try:
         _lock(held)
         _sweep(folder)
-        with suppress(FileNotFoundError):
-            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        permissions = _permissions(target, held)
+        os.chmod(temporary, permissions)  # what is written is no more public than what was
         yield temporary
+        # Some libraries write a file of their own, for the owner alone, and move it here.
+        os.chmod(temporary, permissions)
         _to_disk(temporary, os.O_RDWR)
         os.replace(temporary, target)
     except BaseException:
@@ -64,6 +66,15 @@ def replacing(path: Path) -> Iterator[str]:
         os.close(held)
     # The name is in the folder, which is written by itself.
     _to_disk(folder, os.O_RDONLY)
+
+
+def _permissions(target: str, held: int) -> int:
+    """The permissions of the file that is replaced, or of a new one as the umask has it."""
+    try:
+        found = os.stat(target)
+    except FileNotFoundError:
+        found = os.fstat(held)
+    return stat.S_IMODE(found.st_mode)
 
 
 def _lock(descriptor: int) -> bool:

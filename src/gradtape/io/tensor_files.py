@@ -57,6 +57,14 @@ _OWN = "gradtape."
 _RESERVED = "__metadata__"
 # Bytes before the header: its length.
 _PREFIX = 8
+# How files of other formats begin, which are loaded elsewhere.
+_ZIP = "it is a zip archive, as torch.save and np.savez write: load it there, and give arrays to "
+_OTHERS = {
+    b"PK\x03\x04": _ZIP + "load_state_dict or gt.save",
+    b"\x80": "it is pickled, as by old versions of torch.save: load it there",
+    b"\x93NUMPY": "it is of NumPy: use np.load",
+    b"\x89HDF": "it is of HDF5, as Keras writes: load it there",
+}
 # Problems that are listed in an error, at most.
 _LISTED = 20
 
@@ -287,7 +295,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         version = int(metadata.get(_VERSION, _NEWEST))
         sums = dict(json.loads(metadata.get(_CHECKSUMS, "{}")))
     except (safetensors.SafetensorError, ValueError, TypeError, RecursionError) as error:
-        raise _damaged(path, str(error)) from None
+        other = (what for start, what in _OTHERS.items() if content.startswith(start))
+        raise _damaged(path, next(other, str(error))) from None
     if version > _NEWEST:
         raise FileFormatError(
             f"load: got {os.fspath(path)!r} in version {version} of the format, expected at most "

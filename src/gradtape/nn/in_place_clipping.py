@@ -8,10 +8,13 @@ from typing import Any
 from gradtape.core.lazy import Deferred
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, a_type
+from gradtape.nn.module import Module
 
 # Few models clip, and the package loads others.
 _by_global_norm = Deferred("gradtape.gradients.clipping:clip_by_global_norm")
 _by_value = Deferred("gradtape.gradients.clipping:clip_by_value")
+
+_OF_GRADIENTS = {"clip_grad_norm_": "clip_by_global_norm", "clip_grad_value_": "clip_by_value"}
 
 Parameters = Tensor | Iterable[Tensor]
 
@@ -85,6 +88,11 @@ def clip_grad_value_(parameters: Parameters, clip_value: float) -> None:
 
 def _with_gradients(parameters: Parameters, name: str) -> tuple[list[Tensor], list[Any]]:
     """The parameters that have a gradient, each once, and the gradients."""
+    if isinstance(parameters, Module):
+        raise DTypeError(
+            f"{name}: got {a_type(parameters)}, expected parameters, such as net.parameters(); "
+            f"gradients in a module, as of gt.grad, go to gt.gradients.{_OF_GRADIENTS[name]}"
+        )
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     for one in listed:
         if not isinstance(one, Tensor):

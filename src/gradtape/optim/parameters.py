@@ -55,7 +55,7 @@ def parameters_in(params: Any, name: str) -> list[Tensor]:
         if not isinstance(param, Tensor):
             raise DTypeError(
                 f"{name}: got a parameter of type {type(param).__name__}, expected tensors: "
-                "gt.tensor(array, requires_grad=True)"
+                "net.parameters(), without names, or gt.tensor(array, requires_grad=True)"
             )
         record = param.record
         if not is_leaf(param) and getattr(param, "_off", None) is None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gradtape.training.run import Run
 
 _MODES = {"min": 1.0, "max": -1.0}
+# What is better when it is lower, without saying so; None is one of them.
+_LOSSES = (None, "loss", "validation_loss")
 BEST = "best.safetensors"
 
 
@@ -55,9 +57,17 @@ class Callback:
 class _Watching(Callback):
     """Base class of callbacks that look for the best value of a metric."""
 
-    def __init__(self, monitor: str | None, mode: str, min_delta: float = 0.0) -> None:
-        check_choice(type(self).__name__, _MODES, mode=mode)
-        check_least(type(self).__name__, 0, min_delta=min_delta)
+    def __init__(self, monitor: str | None, mode: str | None, min_delta: float = 0.0) -> None:
+        name = type(self).__name__
+        if mode is None and monitor not in _LOSSES:
+            # A wrong guess would keep the worst model, and nothing would say so.
+            raise ArgumentError(
+                f"{name}: got monitor={monitor!r} and no mode; say what is better: mode='max', as "
+                "of an accuracy, or mode='min', as of an error"
+            )
+        mode = mode or "min"
+        check_choice(name, _MODES, mode=mode)
+        check_least(name, 0, min_delta=min_delta)
         self.monitor, self._sign, self._min_delta = monitor, _MODES[mode], min_delta
         self.reset()
 
@@ -80,7 +90,7 @@ class _Watching(Callback):
     def value_in(self, run: Run) -> float:
         """The last value of the metric."""
         default = "validation_loss" if "validation_loss" in run.history else "loss"
-        return _last(run, self.monitor or default)
+        return _last(run, type(self).__name__, self.monitor or default)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the best value and its epoch."""
@@ -99,7 +109,7 @@ class EarlyStopping(_Watching):
             none.
         patience: How many epochs without a better value it takes.
         min_delta: By how much a value has to be better to count.
-        mode: `"min"` or `"max"`: what is better.
+        mode: `"min"` or `"max"`: what is better; None for `"min"`, if it is a loss.
 
     Attributes:
         best: The best value.
@@ -107,7 +117,7 @@ class EarlyStopping(_Watching):
         waited: How many epochs came after it.
 
     Raises:
-        ArgumentError: A number is negative, or the mode unknown.
+        ArgumentError: A number is negative, or the mode is unknown, or missing for a metric.
 
     >>> stopping = gt.training.EarlyStopping(patience=2)
     >>> [stopping.update(value) for value in (3.0, 2.0, 2.5, 2.0)]
@@ -120,7 +130,7 @@ class EarlyStopping(_Watching):
         *,
         patience: int = 5,
         min_delta: float = 0.0,
-        mode: str = "min",
+        mode: str | None = None,
     ) -> None:
         super().__init__(monitor, mode, min_delta)
         check_count("EarlyStopping", 1, patience=patience)
@@ -164,20 +174,20 @@ class KeepBest(_Watching):
     Args:
         monitor: The metric; the loss on validation data if None, or that in training if there are
             none.
-        mode: `"min"` or `"max"`: what is better.
+        mode: `"min"` or `"max"`: what is better; None for `"min"`, if it is a loss.
 
     Attributes:
         best: The best value.
         best_epoch: Its epoch.
 
     Raises:
-        ArgumentError: The mode is unknown.
+        ArgumentError: The mode is unknown, or missing for a metric.
 
     >>> gt.training.KeepBest("accuracy", mode="max").best_epoch
     -1
     """
 
-    def __init__(self, monitor: str | None = None, *, mode: str = "min") -> None:
+    def __init__(self, monitor: str | None = None, *, mode: str | None = None) -> None:
         super().__init__(monitor, mode)
 
     def on_start(self, run: Run) -> None:
@@ -244,7 +254,8 @@ class ScheduleRate(Callback):
     def on_epoch_end(self, run: Run) -> None:
         """Call the scheduler, if it is one of epochs."""
         if self._every == "epoch":
-            self.scheduler.step(*([] if self._monitor is None else [_last(run, self._monitor)]))
+            watched = [] if self._monitor is None else [_last(run, "ScheduleRate", self._monitor)]
+            self.scheduler.step(*watched)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the scheduler."""
@@ -255,10 +266,13 @@ class ScheduleRate(Callback):
         self.scheduler.load_state_dict(state)
 
 
-def _last(run: Run, name: str) -> float:
+def _last(run: Run, callback: str, name: str) -> float:
     """The last value of a metric."""
     if name not in run.history:
+        validated = "validation_loss" in run.history
         raise ArgumentError(
-            f"monitor: got {name!r}, expected one of {', '.join(map(repr, run.history))}"
+            f"{callback}: got monitor={name!r}, expected one of "
+            f"{', '.join(map(repr, run.history))}"
+            + ("" if validated else "; further ones need validation= of fit")
         )
     return run.history[name][-1]

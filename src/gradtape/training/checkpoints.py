@@ -145,25 +145,26 @@ def saving(path: Path) -> Iterator[None]:
         ) from error
 
 
-def load_checkpoint(path: Path, model: Any, optimizer: Any, state: Any = None) -> Checkpoint:
-    """Load what `save_checkpoint` saved: all of it, or nothing if it does not fit.
+def load_checkpoint(path: Path, model: Any, optimizer: Any = None, state: Any = None) -> Checkpoint:
+    """Load what `save_checkpoint` or `fit` saved: all of it, or nothing if it does not fit.
 
     A module gets the values that were saved, an optimizer its learning rate and what else a
     scheduler sets, one that has its parameters its state, and generators the places where they
-    were.
+    were. Without an optimizer the model alone is loaded, to be used; generators stay as they are.
 
     Args:
         path: The file.
         model: A model as the one that was saved; nested containers are not changed.
         optimizer: An optimizer of the same class, made with the same numbers but for the learning
-            rate.
+            rate; None for the model alone.
         state: A state of a pure optimizer, as `optimizer.init(model)` makes it.
 
     Returns:
         The model, the state, the progress, and further arrays.
 
     Raises:
-        ArgumentError: Model or optimizer differ from those that were saved.
+        ArgumentError: Model or optimizer differ from those that were saved, or there is a state
+            without an optimizer.
         FileFormatError: The file is no checkpoint, or damaged.
         OSError: The file cannot be read.
 
@@ -181,28 +182,32 @@ def load_checkpoint(path: Path, model: Any, optimizer: Any, state: Any = None) -
     'momentum=0.0' here; use what was saved, or another folder
     >>> folder.cleanup()
     """
+    if optimizer is None and state is not None:
+        raise ArgumentError("load_checkpoint: got a state, but not the optimizer it belongs to")
     known = header_of(path)
     words = _words_of(path, known)
     _compare("model", path, known["model"], described_model(model))
-    _compare("optimizer", path, known["optimizer"], described_optimizer(optimizer))
-    numbers = numbers_with(optimizer, known["numbers"])
     arrays = load(path)
     wanted, structure = named_leaves(model, "load_checkpoint")
     values = _part(arrays, _MODEL)
     check_fit(values, {name: _array(leaf) for name, leaf in wanted.items()}, f"{path}: model")
-    generators = _generators(model)
-    _compare("set of random generators", path, sorted(known["random"]), sorted(generators))
-    slots, places = named_leaves({} if state is None else state, "load_checkpoint")
-    held = _part(arrays, _STATE)
-    check_fit(held, slots, f"{path}: state of the optimizer")
-    made = [_like(leaf, held[name]) for name, leaf in slots.items()]
-    loaded = None if state is None else tree.unflatten(places, made)
-    with _set_back_on_error(generators):
-        for name, state_of_generator in words.items():
-            generators[name].load_state_dict(state_of_generator)
-        if _has_state(optimizer, state):
-            optimizer.load_state_dict(_part(arrays, _OPTIMIZER))
-    set_numbers(optimizer, numbers)
+    loaded = None
+    if optimizer is not None:
+        _compare("optimizer", path, known["optimizer"], described_optimizer(optimizer))
+        numbers = numbers_with(optimizer, known["numbers"])
+        generators = _generators(model)
+        _compare("set of random generators", path, sorted(known["random"]), sorted(generators))
+        slots, places = named_leaves({} if state is None else state, "load_checkpoint")
+        held = _part(arrays, _STATE)
+        check_fit(held, slots, f"{path}: state of the optimizer")
+        made = [_like(leaf, held[name]) for name, leaf in slots.items()]
+        loaded = None if state is None else tree.unflatten(places, made)
+        with _set_back_on_error(generators):
+            for name, state_of_generator in words.items():
+                generators[name].load_state_dict(state_of_generator)
+            if _has_state(optimizer, state):
+                optimizer.load_state_dict(_part(arrays, _OPTIMIZER))
+        set_numbers(optimizer, numbers)
     if isinstance(model, Module):
         for name, leaf in wanted.items():
             leaf.value = values[name]

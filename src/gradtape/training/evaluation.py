@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -9,7 +10,7 @@ from typing import Any
 
 from gradtape import tree
 from gradtape.core.state import no_grad
-from gradtape.errors import ArgumentError, a_type
+from gradtape.errors import ArgumentError, ShapeError, a_type
 from gradtape.nn.module import Module
 
 
@@ -45,11 +46,15 @@ def evaluate(
         for batch in batches:
             items = items_in(batch)
             for name, function in functions.items():
-                sums[name] += items * number(function(model, batch))
+                sums[name] += items * number(function(model, batch), _named(name))
             count += items
     if not count:
         raise ArgumentError("evaluate: got no batches, expected at least one")
     return {name: total / count for name, total in sums.items()}
+
+
+def _named(name: str) -> str:
+    return "the loss" if name == "validation_loss" else f"the metric {name!r}"
 
 
 def batches_of(data: Any, epoch: int, start: int = 0) -> Generator[Any, None, None]:
@@ -74,6 +79,8 @@ def check_batches(data: Any) -> None:
         got += ", which can be gone through once only"
     elif isinstance(data, tuple) and any(hasattr(one, "shape") for one in data):
         got = "a tuple of arrays as data"
+    elif hasattr(data, "shape"):
+        got = f"{a_type(data)} of shape {data.shape} as data"
     elif hasattr(data, "__iter__") and not isinstance(data, str | bytes | Mapping):
         if hasattr(data, "__len__") and not len(data):
             raise ArgumentError("fit: got no batches, expected at least one")
@@ -92,13 +99,29 @@ def items_in(batch: Any) -> int:
     return 1
 
 
-def number(value: Any) -> float:
+def number(value: Any, what: str = "the loss") -> float:
     """A number that a loss or metric returned."""
+    check_number(value, what)
     item = getattr(value, "item", None)
     found = value if item is None else item()
     if isinstance(found, bool | int | float):
         return float(found)
-    raise ArgumentError(f"fit: a loss or metric returned {a_type(value)}, expected a real number")
+    raise ArgumentError(f"fit: {what} returned {a_type(value)}, expected a real number")
+
+
+def check_number(value: Any, what: str) -> None:
+    """Raise for what a loss or metric returned if it cannot be a number."""
+    if value is None:
+        raise ArgumentError(f"fit: {what} returned None, expected a number; is a return missing?")
+    if isinstance(value, tuple | list | dict):
+        raise ArgumentError(
+            f"fit: {what} returned {a_type(value)}, expected one number; give others as metrics="
+        )
+    shape = getattr(value, "shape", ())
+    if math.prod(shape) != 1:
+        raise ShapeError(
+            f"fit: {what} returned shape {shape}, expected a number; return gt.mean of it"
+        )
 
 
 @contextmanager

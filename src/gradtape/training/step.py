@@ -29,7 +29,7 @@ from gradtape.nn.module import Module
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_positive
 from gradtape.optim.parameters import is_leaf
-from gradtape.training.evaluation import number
+from gradtape.training.evaluation import check_number, number
 from gradtape.training.optimizers import holder_of, optimizers_in
 
 Loss = Callable[[Any, Any], Any]
@@ -110,8 +110,8 @@ class TrainingStep:
         if self._has_params and (compile or self._again or self._scaler or inside):
             raise ArgumentError(
                 f"fit: got {a_type(optimizer)} that was made with its parameters, which cannot be "
-                "compiled, wrapped, skip steps for a loss scaler, or look at other parameters; "
-                "make it without: gt.optim.Adam(lr=0.01)"
+                "used with compile=True, a loss scaler, an optimizer around it, or a rule that "
+                "computes the loss again; make it without: gt.optim.Adam(lr=0.01)"
             )
         if self._again and self._scaler:
             raise ArgumentError(f"fit: {a_type(optimizer)} cannot be used with a loss scaler")
@@ -386,6 +386,7 @@ def _connected(loss: Loss) -> Loss:
 
     def connected(model: Any, batch: Any) -> Any:
         value = loss(model, batch)
+        check_number(value, "the loss")
         levels = [_level(leaf) for leaf in tree.flatten(model)[0]]
         own = _level(value)
         is_number = isinstance(value, Tensor | np.ndarray | np.generic | float)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.errors import ArgumentError, DTypeError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from gradtape.ops.arguments import as_array, as_integer
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_axes, check_between, check_same_shape, check_shape
@@ -35,11 +35,24 @@ def _classes_last(name: str, x: Any) -> Any:
     return moveaxis(x, 1, -1) if len(x.shape) > 2 else x
 
 
-def _labels(name: str, target: Any, shape: tuple[int, ...]) -> Any:
-    """Numbers of classes, of the shape of logits without their axis of classes."""
+def _labels(name: str, target: Any, logits: Any) -> Any:
+    """Numbers of classes, of the shape of logits without their axis of classes, the last."""
+    dtype = getattr(target, "dtype", None)
+    if dtype is not None and dtype.kind not in "iu":
+        raise IndexingError(
+            f"{name}: got classes of dtype {dtype}, expected integers; use astype(int) if they are "
+            "whole numbers, and give the logits first"
+        )
     target = as_indices(target, name)
-    check_shape(name, shape, classes=target)
-    return target
+    got, shape = target.shape, logits.shape[:-1]
+    if got == shape:
+        return target
+    advice = ""
+    if got in ((*shape, 1), (1, *shape)):
+        advice = f"; use reshape({shape})"
+    elif len(shape) > 1 and got == (shape[0], *shape[2:], logits.shape[-1]):
+        advice = "; classes are along axis 1 of the logits: np.moveaxis(logits, -1, 1)"
+    raise ShapeError(f"{name}: got classes of shape {got}, expected {shape}{advice}")
 
 
 def class_weights(name: str, weight: ArrayLike | None, x: Any) -> Any:
@@ -117,7 +130,7 @@ def cross_entropy(
                 "logits, which is probabilities; leave it out, and give what does not count 0"
             )
         return _by_probabilities(name, logits, target, weight, reduction, label_smoothing)
-    target = _labels(name, target, logits.shape[:-1])
+    target = _labels(name, target, logits)
     classes, axis = logits.shape[-1], len(logits.shape) - 1
     check_classes(name, target, classes, ignore_index)
     wide, smoothing = reshape(target, (*target.shape, 1)), float(label_smoothing)
@@ -170,7 +183,7 @@ def sparse_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, /) -> Arr
     """
     name = "sparse_softmax_cross_entropy"
     (logits,) = floating(logits)
-    labels = _labels(name, as_array(labels), logits.shape[:-1])
+    labels = _labels(name, as_array(labels), logits)
     check_classes(name, labels, logits.shape[-1], NOTHING)
     labels, axis = reshape(labels, (*labels.shape, 1)), len(logits.shape) - 1
     return sparse_cross_entropy(logits, labels, axis=axis, ignore_index=NOTHING, smoothing=0.0)
@@ -226,7 +239,7 @@ def nll_loss(
     """
     check_reduction("nll_loss", reduction)
     x = _classes_last("nll_loss", *floating(x))
-    target = _labels("nll_loss", as_array(target), x.shape[:-1])
+    target = _labels("nll_loss", as_array(target), x)
     weight = class_weights("nll_loss", weight, x)
     check_classes("nll_loss", target, x.shape[-1], ignore_index)
     chosen = pick_class(x, reshape(target, (*target.shape, 1)), ignore_index=ignore_index)

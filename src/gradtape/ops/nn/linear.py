@@ -102,9 +102,10 @@ def linear(x: ArrayLike, /, weight: ArrayLike, bias: ArrayLike | None = None) ->
     x, weight = as_array(x), as_array(weight)
     outputs = weight.shape[:-1]
     if not x.shape or len(weight.shape) not in (1, 2) or weight.shape[-1] != x.shape[-1]:
+        fits = f"; these weights take vectors of {weight.shape[-1]}" if weight.shape else ""
         raise ShapeError(
             f"linear: got shapes {x.shape} and {weight.shape}, expected (…, inputs) and (outputs, "
-            "inputs)"
+            f"inputs){fits}"
         )
     if bias is None:
         return matmul(x, weight if len(weight.shape) == 1 else weight.mT)
