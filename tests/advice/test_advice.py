@@ -66,7 +66,7 @@ def singular() -> Any:
 
 
 ERRORS: dict[str, tuple[Callable[[], Any], type[GradtapeError], str, str]] = {
-    "conversion": (lost, ConversionError, "would be lost$", r"would be lost\. To keep it, use np"),
+    "conversion": (lost, ConversionError, "would be lost$", r"would be lost\. To print, plot"),
     "operand": (lambda: gt.exp(None), DTypeError, "^got None", "^exp: got None"),
     "integer": (lambda: gt.chunk(X, gt.tensor(X)), DTypeError, "^got a tens", "^chunk: got a tens"),
     "rule": (singular, LinAlgError, "^inv: got", "^slogdet: got"),

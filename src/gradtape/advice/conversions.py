@@ -24,9 +24,9 @@ from gradtape.errors import ConversionError
 
 _DETACHED = "; t.detach() computes without gradient"
 _OF_NUMPY = (
-    "To keep it, use np.sin instead of math.sin, np.stack instead of np.array, a buffer of "
-    "np.zeros_like(x, shape=n) instead of np.zeros(n); to print or log the value, use t.item() or "
-    "t.detach().numpy(), which have no gradient"
+    "To print, plot or log the value, use t.item() or t.detach().numpy(). To keep its gradient, "
+    "use np.sin instead of math.sin, np.stack instead of np.array, and a buffer of "
+    "np.zeros_like(x, shape=n) instead of np.zeros(n)"
 )
 
 

@@ -124,7 +124,8 @@ def _on_active_tape(target: Any) -> tuple[Tensor, Node]:
     if not isinstance(target, Tensor) or target.record is None:
         raise TapeError(
             "compute_gradients: the target does not depend on any tensor that requires a "
-            "gradient, or was computed under no_grad; call x.set_requires_grad() first"
+            "gradient, or was computed under no_grad; leave no_grad, or first call "
+            "x.set_requires_grad(), net.requires_grad_() of a module"
         )
     segment = target.record.segment
     if segment is LEAVES or segment is active.tape.segment:

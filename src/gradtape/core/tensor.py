@@ -350,7 +350,8 @@ class Tensor:
 
     def __reduce__(self) -> Any:
         raise ConversionError(
-            "pickle: got a tensor, expected an array; save np.asarray(t.detach()) with np.save"
+            "pickle: got a tensor, expected an array; save np.asarray(t.detach()) with np.save, "
+            "or a module's state_dict() with gt.save"
         )
 
     # ---- writing ---------------------------------------------------------------------------

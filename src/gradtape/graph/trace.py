@@ -239,10 +239,10 @@ class TraceLevel(Level):
             )
         raise ConversionError(
             f"{self.label}: the value of a traced tensor ({aval_of(tensor)}) is asked for at "
-            f"{user_line()}, but it is only known when the compiled function runs. Use gt.cond or "
-            "np.where instead of if; gt.while_loop instead of while; gt.fori_loop, shapes, or a "
-            "static argument, for loop bounds and sizes; "
-            "a buffer of np.zeros_like(x, shape=n) instead of np.zeros(n); np.stack instead of "
+            f"{user_line()}, but it is only known when the compiled function runs. Return it, to "
+            "print or log it. Use gt.cond or np.where instead of if; gt.while_loop instead of "
+            "while; gt.fori_loop, shapes, or a static argument, for loop bounds and sizes; a "
+            "buffer of np.zeros_like(x, shape=n) instead of np.zeros(n); np.stack instead of "
             "np.array; np.sin instead of math.sin; gt.tensor(table)[i] instead of table[i] for an "
             "array from outside"
         )
@@ -452,7 +452,9 @@ def _settle(level: TraceLevel) -> None:
     if any(restored):
         raise WriteError(
             "jit: the function writes to a tensor from outside of it; it would only be written "
-            "while the function is traced. Return the new value, and assign it outside"
+            "while the function is traced. Return the new value, and assign it outside; a module "
+            "that changes its buffers, as BatchNorm does, has to be an argument, and returned, or "
+            "in eval()"
         )
     for capture in reversed(level.captures):  # the last draw is returned first
         capture.settle()
