@@ -97,8 +97,9 @@ def repeat(optimizer: PureOptimizer, repeats: Sequence[Repeat]) -> bool:
         todo.append((params, values, gradients, fresh, numbers))
     for last, (params, _, _, fresh, numbers) in zip(repeats, todo, strict=True):
         clock, call = last.clock, last.call
-        clock.update(optimizer.tick(numbers, clock))
-        call.count(optimizer.factors(numbers, clock))
+        if clock or last.is_scheduled:  # otherwise they are those of the last step
+            clock.update(optimizer.tick(numbers, clock))
+            call.count(optimizer.factors(numbers, clock))
         call.run()
         if fresh is not None:
             for param, value in zip(params, fresh, strict=True):

@@ -183,7 +183,7 @@ class Rows:
         is_open: Whether columns can be replaced.
     """
 
-    __slots__ = ("_words", "address", "count", "is_open", "offset", "stride", "tiles")
+    __slots__ = ("_contexts", "_words", "address", "count", "is_open", "offset", "stride", "tiles")
 
     def __init__(self, rows: Sequence[Sequence[np.ndarray]]) -> None:
         layout = native_layout()
@@ -201,6 +201,15 @@ class Rows:
         self.stride = len(words) // max(self.count, 1)
         self._words = array("q", words)
         self.address = self._words.buffer_info()[0]
+        # What loops that have run over it were called with; its place in memory stays.
+        self._contexts: dict[RowLoop, array[int]] = {}
+
+    def context(self, loop: RowLoop) -> int:
+        """The address of what a loop is called with to run over this table."""
+        known = self._contexts.get(loop)
+        if known is None:
+            known = self._contexts[loop] = array("q", loop.context(self))
+        return known.buffer_info()[0]
 
     def replace(self, column: int, arrays: Sequence[np.ndarray]) -> None:
         """Put other arrays of the same sizes into a column of an open table."""
@@ -252,12 +261,13 @@ class RowLoop:
         Returns:
             1 if any tile's result is not zero, of a function that checks.
         """
-        if not rows.tiles:
-            return 0
+        return self._code(rows.context(self)) if rows.tiles else 0
+
+    def context(self, rows: Rows) -> tuple[int, ...]:
+        """What the native loop is called with, in the order of `_HEAD`."""
         each = AT_ONCE * -(-rows.tiles // (AT_ONCE * _MOST_PARTS))
         table = (rows.tiles, each, rows.offset, self._checks, rows.address)
-        context = array("q", (*self._run, rows.stride, *self._columns, *table, *self._sizes))
-        return self._code(context.buffer_info()[0])  # type: ignore[no-any-return]
+        return (*self._run, rows.stride, *self._columns, *table, *self._sizes)
 
 
 @once
