@@ -12,6 +12,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.errors import DTypeError, GradtapeError, ShapeError, TapeError
+from gradtape.locks import guard
 
 
 @pytest.fixture(autouse=True)
@@ -445,3 +446,24 @@ def test_a_gradient_without_history_is_taken_as_it_is():
     # Forgetting a history that is not there would take as long as the backward pass.
     assert "stop_gradient" not in log.names
     np.testing.assert_array_equal(x.grad, [2.0, 2.0, 2.0])
+
+
+def test_nothing_is_called_between_a_look_at_a_gradient_and_its_change():
+    # A call is where a signal handler may come in, and add to the same gradient.
+    x = gt.ones(3, requires_grad=True)
+    called = []
+
+    def note(frame, event, _arg):
+        if event == "call" and guard._is_owned():
+            called.append(frame.f_code.co_name)
+
+    for _ in range(2):
+        loss = gt.sum(x * 2.0)
+        sys.setprofile(note)
+        try:
+            loss.backward()
+            x.zero_grad()
+            assert x.grad is not None  # zeros are made when they are read
+        finally:
+            sys.setprofile(None)
+    assert called == []

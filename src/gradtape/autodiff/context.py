@@ -105,8 +105,9 @@ def _accumulate(leaf: Leaf, ct: Any, segment: Segment | None) -> None:
         else:
             total = old.detach() + new
         with guard:
-            if leaf.so_far is old:  # otherwise another thread has added something meanwhile
-                leaf.grad = total
+            # Otherwise another thread, or a signal handler, has added something meanwhile.
+            if leaf.so_far is old:
+                leaf.so_far = total
                 return
 
 

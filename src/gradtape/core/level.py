@@ -14,6 +14,7 @@ from typing import Any
 from gradtape.core.aval import Aval
 from gradtape.core.lines import user_line
 from gradtape.core.op import Op
+from gradtape.locks import guard
 
 # A segment with more roots than this drops those that are no longer alive.
 _FEW_ROOTS = 64
@@ -177,7 +178,8 @@ class Leaf(Node):
     Attributes:
         grad: The gradient so far, None for none. Zeros are made when they are read: as a rule the
             next backward pass takes their place.
-        so_far: Likewise, but None also for zeros that nobody has read.
+        so_far: Likewise, but None also for zeros that nobody has read. Setting it calls nothing, so
+            no signal handler can come in between.
     """
 
     __slots__ = ("_zeros", "aval", "off", "so_far")
@@ -193,7 +195,10 @@ class Leaf(Node):
     @property
     def grad(self) -> Any:
         if self._zeros is not None and self.so_far is None:
-            self.so_far = self._zeros()
+            zeros = self._zeros()
+            with guard:
+                if self.so_far is None:  # otherwise something has been added meanwhile
+                    self.so_far = zeros
         return self.so_far
 
     @grad.setter
