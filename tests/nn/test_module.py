@@ -328,6 +328,9 @@ def test_modules_are_taken_out_of_a_chain():
     assert len(net) == 1
     with pytest.raises(IndexError):
         del net[1]
+    net.insert(0, gt.nn.ReLU())
+    assert list(map(type, net)) == [gt.nn.ReLU, gt.nn.Tanh]
+    assert type(net[:1]) is gt.nn.Sequential
     named = gt.nn.Sequential({"first": gt.nn.Tanh(), "second": gt.nn.ReLU()})
     del named[0]
     assert [name for name, _ in named.named_children()] == ["second"]

@@ -4,15 +4,83 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, overload
+from typing import Any, Self, overload
 
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, a_type
 from gradtape.nn.module import Module
-from gradtape.nn.recipe import KINDS, PARAMETER
+from gradtape.nn.recipe import KINDS, MODULE, PARAMETER
 
 
-class Sequential(Module):
+class _Listed(Module):
+    """Modules by position: what chains and lists of them have in common."""
+
+    def append(self, module: Any) -> Self:
+        """Add a module at the end; returns the container."""
+        self.add_module(str(len(self)), _checked(type(self).__name__, module))
+        return self
+
+    def extend(self, modules: Iterable[Any]) -> Self:
+        """Add modules at the end; returns the container."""
+        for module in modules:
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Any) -> None:
+        """Put a module before the one at a position."""
+        named = self._held()
+        named.insert(index, ("0", _checked(type(self).__name__, module)))
+        self._refill(named)
+
+    def __delitem__(self, index: int | slice) -> None:
+        named = self._held()
+        del named[index if isinstance(index, slice) else self._position(index)]
+        self._refill(named)
+
+    def _held(self) -> list[tuple[str, Module]]:
+        """The modules with their names."""
+        held = vars(self)
+        return [(name, held[name]) for name, kind in held[KINDS].items() if kind is MODULE]
+
+    def _refill(self, named: Iterable[tuple[str, Module]]) -> None:
+        """Hold other modules; numbers that are names are counted anew, as in PyTorch."""
+        for name, _ in self._held():
+            delattr(self, name)
+        for number, (name, module) in enumerate(named):
+            self.add_module(str(number) if name.isdigit() else name, module)
+
+    def __iter__(self) -> Iterator[Module]:
+        held = vars(self)
+        return iter([held[name] for name in held[KINDS]])
+
+    def __len__(self) -> int:
+        return len(vars(self)[KINDS])
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        modules = list(self)
+        if isinstance(index, slice):
+            return self._of(modules[index])
+        return modules[self._position(index)]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        name = list(vars(self)[KINDS])[self._position(index)]
+        self._put(name, _checked(type(self).__name__, module))
+
+    def _position(self, index: Any) -> int:
+        return _position(index, len(self), type(self).__name__)
+
+    def _of(self, modules: list[Module]) -> Self:
+        """A container of the same class."""
+        raise NotImplementedError
+
+
+class Sequential(_Listed):
     """Modules applied one after the other.
 
     Args:
@@ -45,52 +113,11 @@ class Sequential(Module):
             x = module(x)
         return x
 
-    def append(self, module: Any) -> Sequential:
-        """Add a module at the end; returns the chain."""
-        self.add_module(str(len(self)), _checked("Sequential", module))
-        return self
-
-    def extend(self, modules: Iterable[Any]) -> Sequential:
-        """Add modules at the end; returns the chain."""
-        for module in modules:
-            self.append(module)
-        return self
-
-    def __iter__(self) -> Iterator[Module]:
-        held = vars(self)
-        return iter([held[name] for name in held[KINDS]])
-
-    def __len__(self) -> int:
-        return len(vars(self)[KINDS])
-
-    @overload
-    def __getitem__(self, index: int) -> Module: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequential: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
-        named = dict(self.named_children())
-        if isinstance(index, slice):
-            return type(self)(*list(named.values())[index])
-        return list(named.values())[_position(index, len(named), "Sequential")]
-
-    def __delitem__(self, index: int | slice) -> None:
-        """Take modules out; numbers that are names are counted anew, as in PyTorch."""
-        named = list(self.named_children())
-        left = list(named)
-        del left[index if isinstance(index, slice) else _position(index, len(self), "Sequential")]
-        for name, _ in named:
-            delattr(self, name)
-        for number, (name, module) in enumerate(left):
-            self.add_module(str(number) if name.isdigit() else name, module)
-
-    def __setitem__(self, index: int, module: Module) -> None:
-        name = list(vars(self)[KINDS])[_position(index, len(self), "Sequential")]
-        self._put(name, _checked("Sequential", module))
+    def _of(self, modules: list[Module]) -> Self:
+        return type(self)(*modules)
 
 
-class ModuleList(Module):
+class ModuleList(_Listed):
     """A list of modules, which a module holds under its name.
 
     A plain list does the same; this one is a module itself.
@@ -109,55 +136,8 @@ class ModuleList(Module):
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         self.extend(modules)
 
-    def append(self, module: Module) -> ModuleList:
-        """Add a module at the end; returns the list."""
-        self.add_module(str(len(self)), _checked("ModuleList", module))
-        return self
-
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Add modules at the end; returns the list."""
-        for module in modules:
-            self.append(module)
-        return self
-
-    def insert(self, index: int, module: Module) -> None:
-        """Put a module before the one at a position."""
-        modules = list(self)
-        modules.insert(index, _checked("ModuleList", module))
-        self._refill(modules)
-
-    def __delitem__(self, index: int | slice) -> None:
-        modules = list(self)
-        del modules[index]
-        self._refill(modules)
-
-    def _refill(self, modules: list[Module]) -> None:
-        for name in list(vars(self)[KINDS]):
-            delattr(self, name)
-        self.extend(modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        held = vars(self)
-        return iter([held[name] for name in held[KINDS]])
-
-    def __len__(self) -> int:
-        return len(vars(self)[KINDS])
-
-    @overload
-    def __getitem__(self, index: int) -> Module: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> ModuleList: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
-        modules = list(self)
-        if isinstance(index, slice):
-            return type(self)(modules[index])
-        return modules[_position(index, len(modules), "ModuleList")]
-
-    def __setitem__(self, index: int, module: Module) -> None:
-        position = _position(index, len(self), "ModuleList")
-        self._put(str(position), _checked("ModuleList", module))
+    def _of(self, modules: list[Module]) -> Self:
+        return type(self)(modules)
 
 
 class ModuleDict(Module):
