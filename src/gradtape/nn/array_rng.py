@@ -16,7 +16,13 @@ from gradtape.nn.shaped_draws import orthogonal_from, truncated_from
 from gradtape.ops.arguments import as_dtype, as_number, as_shape
 from gradtape.ops.checks import check_between, check_least, check_positive
 from gradtape.ops.generator import seed_in_force
+from gradtape.ops.shared_options import options
 from gradtape.typing import Shape
+
+_WEIGHTS = {
+    "shape": "The shape of the weights.",
+    "outputs_first": "Whether the first two axes are outputs and inputs; see the class.",
+}
 
 
 class ArrayRng:
@@ -65,12 +71,9 @@ class ArrayRng:
 
     # ---- scaled by the sizes of a layer ----------------------------------------------------
 
+    @options(_WEIGHTS)
     def glorot_uniform(self, shape: Shape, *, outputs_first: bool | None = None) -> Any:
         """Draw from the uniform distribution of Glorot and Bengio (2010): ±√(6/(in + out)).
-
-        Args:
-            shape: The shape of the weights.
-            outputs_first: Whether the first two axes are outputs and inputs; see the class.
 
         Returns:
             A new array.
@@ -81,12 +84,9 @@ class ArrayRng:
         size, sizes = self._sizes(shape, "glorot_uniform", outputs_first)
         return self._spread(size, math.sqrt(6 / max(sizes.inputs + sizes.outputs, 1)))
 
+    @options(_WEIGHTS)
     def glorot_normal(self, shape: Shape, *, outputs_first: bool | None = None) -> Any:
         """Draw from the normal distribution of Glorot and Bengio (2010): σ = √(2/(in + out)).
-
-        Args:
-            shape: The shape of the weights.
-            outputs_first: Whether the first two axes are outputs and inputs; see the class.
 
         Returns:
             A new array.
@@ -97,12 +97,9 @@ class ArrayRng:
         size, sizes = self._sizes(shape, "glorot_normal", outputs_first)
         return self._normal(size, 0.0, math.sqrt(2 / max(sizes.inputs + sizes.outputs, 1)))
 
+    @options(_WEIGHTS)
     def he_uniform(self, shape: Shape, *, outputs_first: bool | None = None) -> Any:
         """Draw from the uniform distribution of He et al. (2015), for ReLU: ±√(6/in).
-
-        Args:
-            shape: The shape of the weights.
-            outputs_first: Whether the first two axes are outputs and inputs; see the class.
 
         Returns:
             A new array.
@@ -113,12 +110,9 @@ class ArrayRng:
         size, sizes = self._sizes(shape, "he_uniform", outputs_first)
         return self._spread(size, math.sqrt(6 / max(sizes.inputs, 1)))
 
+    @options(_WEIGHTS)
     def he_normal(self, shape: Shape, *, outputs_first: bool | None = None) -> Any:
         """Draw from the normal distribution of He et al. (2015), for ReLU: σ = √(2/in).
-
-        Args:
-            shape: The shape of the weights.
-            outputs_first: Whether the first two axes are outputs and inputs; see the class.
 
         Returns:
             A new array.
