@@ -70,6 +70,27 @@ def test_iterates_against_torch(name, options):
         np.testing.assert_allclose(x.detach(), y.detach().numpy(), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("search", ["strong_wolfe", None])
+def test_a_hundred_steps_against_torch(search):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    rng = np.random.default_rng(0)
+    a, y = rng.normal(size=(300, 40)) * np.logspace(0, -2, 40), rng.normal(size=300)
+    x, w = gt.zeros(40, requires_grad=True), torch.zeros(40, dtype=torch.float64)
+    b, z = torch.tensor(a), torch.tensor(y)
+    options = {"lr": 1.0 if search else 0.02, "max_iter": 1, "history_size": 5}
+    one = LBFGS([x], **options, line_search_fn=search)
+    other = torch.optim.LBFGS([w.requires_grad_()], **options, line_search_fn=search)
+    ours = closure_of(one, x, lambda x: gt.sum(gt.log(gt.cosh(a @ x - y))) + 1e-3 * gt.sum(x * x))
+    theirs = closure_of(other, w, lambda w: (b @ w - z).cosh().log().sum() + 1e-3 * (w * w).sum())
+    first = last = one.step(ours).item()
+    assert first == pytest.approx(other.step(theirs).item(), rel=1e-12)
+    for _ in range(99):
+        last = one.step(ours).item()
+        np.testing.assert_allclose(last, other.step(theirs).item(), rtol=1e-6)
+        np.testing.assert_allclose(x.detach(), w.detach().numpy(), rtol=1e-6, atol=1e-6)
+    assert last < first
+
+
 def test_converges_on_rosenbrock_in_few_evaluations():
     calls = []
 
