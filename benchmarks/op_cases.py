@@ -175,8 +175,8 @@ _SPELLED: tuple[tuple[str, str | None, Make], ...] = (
     ("gt.abs(gt.fft.rfft(x))", None, ANY),
     ("gt.fft.irfft(gt.fft.rfft(x) * 2.0)", None, ANY),
     ("gt.trapezoid(x)", "torch.trapezoid(x)", ANY),
-    ("gt.special.log_ndtr(x)", None, ANY),
-    ("gt.special.i0(x)", None, ANY),
+    ("gt.scipy.special.log_ndtr(x)", None, ANY),
+    ("gt.scipy.special.i0(x)", None, ANY),
     ("gt.nn.layer_norm(x, w.shape, w, w)", "F.layer_norm(x, w.shape, w, w)", _rows),
     ("gt.nn.rms_norm(x, w.shape, w)", "F.rms_norm(x, w.shape, w)", _rows),
     (

@@ -333,15 +333,10 @@ if TYPE_CHECKING:
         graph as graph,
         implicit as implicit,
         linalg as linalg,
-        ndimage as ndimage,
         nn as nn,
         optim as optim,
         random as random,
         scipy as scipy,
-        signal as signal,
-        sparse as sparse,
-        special as special,
-        stats as stats,
         testing as testing,
         training as training,
     )
@@ -477,8 +472,7 @@ if TYPE_CHECKING:
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
     "amp", "data", "fft", "gradient_clipping", "gradients", "graph", "implicit", "linalg",
-    "ndimage", "nn", "optim", "random", "scipy", "signal", "sparse", "special", "stats", "testing",
-    "training",
+    "nn", "optim", "random", "scipy", "testing", "training",
 )  # fmt: skip
 _LAZY = {
     "amp.autocast": "autocast",

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+import our_scipy
 from gradtape import advice
 from gradtape.core import hooks
 from gradtape.errors import ConversionError, DTypeError, GradtapeError, LinAlgError, a_type
@@ -97,7 +98,7 @@ def test_core_raises_the_same_errors_without_help(
         (lambda: gt.gather(X, None, 0), "gather"),
         (lambda: gt.matmul(None, X), "matmul"),
         (lambda: gt.ones(3)[{}], "getitem"),
-        (lambda: gt.stats.norm.cdf(None), "cdf"),
+        (lambda: our_scipy.stats.norm.cdf(None), "cdf"),
         (lambda: gt.sum(np.ma.masked_array(X)), "sum"),
         (lambda: np.fill_diagonal(gt.ones((2, 2)), None), "fill_diagonal"),
         (lambda: gt.sum([gt.ones(2), 1.0]), "sum"),

@@ -16,6 +16,7 @@ import scipy.sparse
 from numpy import polynomial
 
 import gradtape as gt
+import our_scipy
 from builds import SCIPY, needs_scipy_1_17
 from gradtape.advice.foreign_names import MODULE
 from gradtape.advice.tensor_attributes import TENSOR
@@ -170,7 +171,7 @@ def test_names_of_tensors(name: str) -> None:
         ("cat", "use gt.concat"),
         ("conv2d", "use gt.nn.conv2d"),
         ("svd", "use gt.linalg.svd"),
-        ("logit", "use gt.special.logit"),
+        ("logit", "use gt.scipy.special.logit"),
         ("Adam", "use gt.optim.Adam"),
         ("savez", "use np.savez"),
         ("clip_by_global_norm", "use gt.gradients.clip_by_global_norm"),
@@ -298,20 +299,26 @@ def test_arguments_by_position(call: Callable[[Any], Any], text: str) -> None:
 MATRIX = scipy.sparse.csr_array(np.eye(3))
 MATRIX_OF_OLD = scipy.sparse.csr_matrix(np.eye(3))
 CONVERSIONS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "sparse": (lambda t: MATRIX @ t, r"scipy\.sparse\.csr_array .*use gt\.sparse\.matmul\(a, t\)"),
-    "sparse dot": (lambda t: MATRIX.dot(t), r"use gt\.sparse\.matmul\(a, t\)"),
+    "sparse": (
+        lambda t: MATRIX @ t,
+        r"scipy\.sparse\.csr_array .*use gt\.scipy\.sparse\.matmul\(a, t\)",
+    ),
+    "sparse dot": (lambda t: MATRIX.dot(t), r"use gt\.scipy\.sparse\.matmul\(a, t\)"),
     "sparse made": (
         lambda t: scipy.sparse.csr_array((t, ([0, 1, 2], [0, 1, 2]))),
-        r"csr_array asks .*use gt\.sparse\.csr_array",
+        r"csr_array asks .*use gt\.scipy\.sparse\.csr_array",
     ),
     "sparse made of diagonals": (
         lambda t: scipy.sparse.dia_matrix((t[None], [0]), shape=(3, 3)),
-        r"use gt\.sparse\.coo_array",
+        r"use gt\.scipy\.sparse\.coo_array",
     ),
-    "sparse elements": (lambda t: MATRIX * t, r"use gt\.sparse\.from_scipy\(a\)\.multiply\(t\)"),
+    "sparse elements": (
+        lambda t: MATRIX * t,
+        r"use gt\.scipy\.sparse\.from_scipy\(a\)\.multiply\(t\)",
+    ),
     "sparse method": (lambda t: MATRIX.multiply(t), r"from_scipy\(a\)\.multiply\(t\)"),
     "sparse quotient": (lambda t: MATRIX / t, r"from_scipy\(a\), whose operators take tensors"),
-    "matrix product": (lambda t: MATRIX_OF_OLD * t, r"use gt\.sparse\.matmul\(a, t\)"),
+    "matrix product": (lambda t: MATRIX_OF_OLD * t, r"use gt\.scipy\.sparse\.matmul\(a, t\)"),
     "r_": (lambda t: np.r_[t, 1.0], r"np\.r_ asks .*use np\.concatenate"),
     "c_": (lambda t: np.c_[t, t], r"np\.c_ asks .*use np\.column_stack"),
     "vectorize": (lambda t: np.vectorize(lambda x: x * x)(t), r"np\.vectorize asks .*gt\.vmap"),
@@ -359,7 +366,7 @@ def test_errors_of_compiled_code_that_hide_ours_have_a_note(transform: Any) -> N
     with pytest.raises(ValueError, match="common type") as caught:
         transform(total)(np.array([1.0, -0.5]))
     assert (
-        "scipy.signal.lfilter asks for an array: use gt.signal.lfilter;"
+        "scipy.signal.lfilter asks for an array: use gt.scipy.signal.lfilter;"
         in caught.value.__notes__[0]
     )
 
@@ -403,7 +410,9 @@ def test_the_class_is_not_what_makes_tensors(use: Callable[[Any], Any]) -> None:
 # ---- what is no array ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("function", [gt.exp, gt.sum, gt.concat, gt.linalg.inv, gt.special.erfcx])
+@pytest.mark.parametrize(
+    "function", [gt.exp, gt.sum, gt.concat, gt.linalg.inv, our_scipy.special.erfcx]
+)
 def test_ragged_lists(function: Callable[[Any], Any]) -> None:
     with pytest.raises(ShapeError, match=r"lists of different lengths.*fill them up"):
         function([[[1.0, 2.0], [3.0]]])

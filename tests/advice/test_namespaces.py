@@ -15,6 +15,7 @@ import scipy.sparse
 import scipy.stats
 
 import gradtape as gt
+import our_scipy
 from builds import SCIPY
 from gradtape.advice.foreign_names import DISTRIBUTIONS, NAMES
 from gradtape.errors import MissingNameError, UnsupportedError
@@ -47,13 +48,13 @@ def test_listed_names(namespace: str, name: str) -> None:
         ("nn.CrossEntropyLos", "did you mean gt.nn.CrossEntropyLoss?"),
         ("nn.BatchNorm4d", "did you mean gt.nn.BatchNorm3d?"),
         ("random.PRNGKey", "use gt.manual_seed(seed)"),
-        ("sparse.csr_matrix", "use gt.sparse.csr_array"),
+        ("sparse.csr_matrix", "use gt.scipy.sparse.csr_array"),
         ("stats.skewnorm", "use scipy.stats.skewnorm on arrays, without gradient"),
         ("stats.skew", "use scipy.stats.skew with SCIPY_ARRAY_API=1"),
-        ("stats.nrm", "did you mean gt.stats.norm?"),
+        ("stats.nrm", "did you mean gt.scipy.stats.norm?"),
         ("linalg.exp", "use gt.exp"),
         ("optim.Adm", "did you mean gt.optim.Adam?"),
-        ("special.gamaln", "did you mean gt.special.gammaln?"),
+        ("special.gamaln", "did you mean gt.scipy.special.gammaln?"),
         ("gradients.clip_grad_norm_", "use gt.nn.utils.clip_grad_norm_"),
         ("gradients.clip_by_global_nrm", "did you mean gt.gradients.clip_by_global_norm?"),
         ("implicit.rot", "did you mean gt.implicit.root?"),
@@ -89,23 +90,23 @@ def test_asking_for_a_name_loads_nothing() -> None:
 def test_methods_of_distributions(name: str) -> None:
     asked = 0
     for known in ("norm", "poisson", "multivariate_normal", "dirichlet", "multinomial"):
-        pairs = [(getattr(scipy.stats, known), getattr(gt.stats, known))]
+        pairs = [(getattr(scipy.stats, known), getattr(our_scipy.stats, known))]
         if known == "norm":
-            pairs.append((scipy.stats.norm(0.0, 1.0), gt.stats.norm(0.0, 1.0)))
+            pairs.append((scipy.stats.norm(0.0, 1.0), our_scipy.stats.norm(0.0, 1.0)))
         for theirs, ours in pairs:
             if hasattr(ours, name):
                 continue
             asked += hasattr(theirs, name) or name in ("pdf", "pmf", "logpdf", "logpmf")
             with pytest.raises(AttributeError, match=re.escape(DISTRIBUTIONS[name])) as caught:
                 getattr(ours, name)
-            assert str(caught.value).startswith("gt.stats.")
+            assert str(caught.value).startswith("gt.scipy.stats.")
     # SciPy has no marginals before 1.16.
     assert asked or (name == "marginal" and SCIPY < (1, 16))
 
 
 def test_sums_of_sparse_matrices_by_numpy() -> None:
     dense = np.array([[0.0, 2.0], [3.0, 5.0]])
-    s: Any = gt.sparse.csr_array(dense)
+    s: Any = our_scipy.sparse.csr_array(dense)
     for axis in (None, 0, 1):
         np.testing.assert_array_equal(np.sum(s, axis=axis), dense.sum(axis))
         np.testing.assert_array_equal(np.mean(s, axis=axis), dense.mean(axis))

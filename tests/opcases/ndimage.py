@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.ndimage
 
-import gradtape as gt
+import our_scipy
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError, UnsupportedError
 from opcases.case import At, OpCase, Raises, draw
 
@@ -29,7 +29,7 @@ def case(name: str, label: str, *args: Any, ops: Any = FILTER, **params: Any) ->
     more = {key: params.pop(key) for key in ("raises", "at", "dtypes", "rtol") if key in params}
     more |= {key: params.pop(key) for key in ("second_order", "torch") if key in params}
     more.setdefault("rtol", 64)
-    function, reference = getattr(gt.ndimage, name), getattr(scipy.ndimage, name)
+    function, reference = getattr(our_scipy.ndimage, name), getattr(scipy.ndimage, name)
     label = f"image-{label}" if label else "image"
     return OpCase(function, args, reference, params, ops=ops, label=label, **more)
 

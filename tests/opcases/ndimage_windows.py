@@ -8,7 +8,7 @@ import numpy as np
 import scipy.ndimage
 import scipy.signal
 
-import gradtape as gt
+import our_scipy
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from opcases.case import At, OpCase, Raises, draw
 from opcases.ndimage import IMAGE, VECTOR, case
@@ -21,7 +21,7 @@ ONCE: dict[str, Any] = {"second_order": False}
 
 
 def of_signal(name: str, label: str, *args: Any, ops: Any, **more: Any) -> OpCase:
-    function, reference = getattr(gt.signal, name), getattr(scipy.signal, name)
+    function, reference = getattr(our_scipy.signal, name), getattr(scipy.signal, name)
     params = more.pop("params", {})
     label = f"windows-{label}" if label else "windows"
     return OpCase(function, args, reference, params, ops=ops, label=label, rtol=256, **more)
@@ -93,7 +93,7 @@ RANKS = [
     of_signal("wiener", "noise", VECTOR, 3, np.array(0.4), ops=("convolve_nd",), dtypes=()),
     *(
         OpCase(
-            gt.ndimage.vectorized_filter,
+            our_scipy.ndimage.vectorized_filter,
             (IMAGE,),
             scipy.ndimage.generic_filter,
             {"function": function, **window},
@@ -207,7 +207,7 @@ REGIONS = [
 
 
 def smoothed(x: Any, sigma: Any, **params: Any) -> Any:
-    return gt.ndimage.gaussian_filter(x, sigma, **params)
+    return our_scipy.ndimage.gaussian_filter(x, sigma, **params)
 
 
 def smoothed_reference(x: Any, sigma: Any, **params: Any) -> Any:
@@ -215,7 +215,7 @@ def smoothed_reference(x: Any, sigma: Any, **params: Any) -> Any:
 
 
 def around(x: Any, coordinates: Any, cval: Any, mode: str) -> Any:
-    return gt.ndimage.map_coordinates(x, coordinates, mode=mode, cval=cval)
+    return our_scipy.ndimage.map_coordinates(x, coordinates, mode=mode, cval=cval)
 
 
 def around_reference(x: Any, coordinates: Any, cval: Any, mode: str) -> Any:
@@ -223,7 +223,7 @@ def around_reference(x: Any, coordinates: Any, cval: Any, mode: str) -> Any:
 
 
 def framed(x: Any, cval: Any) -> Any:
-    return gt.ndimage.sobel(x, mode="constant", cval=cval)
+    return our_scipy.ndimage.sobel(x, mode="constant", cval=cval)
 
 
 def framed_reference(x: Any, cval: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-import gradtape as gt
+import our_scipy
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from opcases.case import At, OpCase, Raises, draw
 
@@ -20,7 +20,7 @@ MODES = ("full", "same", "valid")
 
 def case(name: str, label: str, *args: Any, ops: Any = DIRECT, **more: Any) -> OpCase:
     """A case of a function by SciPy's of the same name."""
-    function, reference = getattr(gt.signal, name), getattr(scipy.signal, name)
+    function, reference = getattr(our_scipy.signal, name), getattr(scipy.signal, name)
     params = more.pop("params", {})
     label = f"signal-{label}" if label else "signal"
     return OpCase(function, args, reference, params, ops=ops, label=label, **more)
@@ -220,7 +220,7 @@ FILTERS = [
     case("lfilter_zi", "", B, A, ops=("cumsum",), rtol=64),
     case("lfilter_zi", "shorter", B[:1], A[:2], ops=("cumsum",), rtol=64),
     OpCase(
-        gt.signal.sosfilt,
+        our_scipy.signal.sosfilt,
         (SOS, draw(4)),
         sosfilt,
         ops=FILTER,
@@ -232,9 +232,9 @@ FILTERS = [
             Raises((SOS, draw(0)), ShapeError, "sosfilt.*expected elements"),
         ],
     ),
-    OpCase(gt.signal.sosfilt, (SOS[:1], draw(3, 2), 0), sosfilt, ops=FILTER, label="axis"),
+    OpCase(our_scipy.signal.sosfilt, (SOS[:1], draw(3, 2), 0), sosfilt, ops=FILTER, label="axis"),
     OpCase(
-        gt.signal.sosfilt,
+        our_scipy.signal.sosfilt,
         (SOS, draw(2, 3), -1, draw(2, 2, 2, seed=1)),
         sosfilt,
         ops=FILTER,
@@ -242,7 +242,7 @@ FILTERS = [
         rtol=64,
         second_order=False,
     ),
-    OpCase(gt.signal.sosfilt_zi, (SOS,), sosfilt_zi, ops=("cumsum",), rtol=64),
+    OpCase(our_scipy.signal.sosfilt_zi, (SOS,), sosfilt_zi, ops=("cumsum",), rtol=64),
     *(
         case("filtfilt", str(padtype), B[:2], A[:2], draw(8), -1, padtype, ops=FILTER, rtol=256)
         for padtype in ("odd", "even", "constant", None)
@@ -277,7 +277,7 @@ FILTERS = [
     ),
     case("filtfilt", "gust-factor", B[:1], A[:1], draw(4), ops=("multiply",), params=GUST),
     OpCase(
-        gt.signal.sosfiltfilt,
+        our_scipy.signal.sosfiltfilt,
         (SOS[:1], draw(4)),
         sosfiltfilt,
         {"padlen": 2},
@@ -286,7 +286,7 @@ FILTERS = [
         second_order=False,
     ),
     OpCase(
-        gt.signal.sosfiltfilt,
+        our_scipy.signal.sosfiltfilt,
         (SOS[:1], draw(12)),
         sosfiltfilt,
         ops=FILTER,

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.signal
 
 import gradtape as gt
+import our_scipy
 from gradtape.errors import ArgumentError, AxisError, ShapeError
 from opcases.case import OpCase, Raises, draw
 
@@ -28,7 +29,9 @@ def last_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def case(name: str, label: str, *args: Any, **params: Any) -> OpCase:
     more = {key: params.pop(key) for key in ("raises", "second_order", "dtypes") if key in params}
-    function, reference = (last_of(getattr(module, name)) for module in (gt.signal, scipy.signal))
+    function, reference = (
+        last_of(getattr(module, name)) for module in (gt.scipy.signal, scipy.signal)
+    )
     params.setdefault("nperseg", 4)
     if name == "periodogram":
         del params["nperseg"]
@@ -41,7 +44,9 @@ def case(name: str, label: str, *args: Any, **params: Any) -> OpCase:
 
 def by_window(window: Any, x: Any) -> Any:
     """Also the window may be a tensor."""
-    return gt.signal.welch(x, window=window)[1] + gt.signal.stft(x, window=window)[2].real.sum(-1)
+    return our_scipy.signal.welch(x, window=window)[1] + our_scipy.signal.stft(x, window=window)[
+        2
+    ].real.sum(-1)
 
 
 def by_window_reference(window: Any, x: Any) -> Any:

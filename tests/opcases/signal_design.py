@@ -9,6 +9,7 @@ import numpy as np
 import scipy.signal
 
 import gradtape as gt
+import our_scipy
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from opcases.case import OpCase, Raises, draw
 from opcases.signal import SOS, A, B
@@ -31,7 +32,7 @@ def design(name: str, order: int, **params: Any) -> tuple[Any, Any]:
     """A function of the frequencies, ours and SciPy's; of zeros and poles without the zeros."""
 
     def ours(wn: Any, *ripples: Any) -> Any:
-        found = getattr(gt.signal, name)(order, *ripples, wn, **params)
+        found = getattr(our_scipy.signal, name)(order, *ripples, wn, **params)
         return found[1:] if params.get("output") == "zpk" else found
 
     def theirs(wn: Any, *ripples: Any) -> Any:
@@ -78,13 +79,13 @@ def elliptic(before: Any, params: Any) -> tuple[Any, Any]:
     """An elliptic filter, whose ripples are constants."""
 
     def ellip(wn: Any) -> Any:
-        return gt.signal.ellip(*before, wn, **params)
+        return our_scipy.signal.ellip(*before, wn, **params)
 
     return ellip, lambda wn: scipy.signal.ellip(*before, float(wn), **params)
 
 
 def butter_of(wn: Any, **params: Any) -> Any:
-    return gt.signal.butter(2, wn, **params)
+    return our_scipy.signal.butter(2, wn, **params)
 
 
 def butter_reference(wn: Any, **params: Any) -> Any:
@@ -101,7 +102,7 @@ BAD = [
 
 
 def notch(w0: Any, q: Any) -> Any:
-    return (*gt.signal.iirnotch(w0, q), *gt.signal.iirpeak(w0, q, 3.0))
+    return (*our_scipy.signal.iirnotch(w0, q), *our_scipy.signal.iirpeak(w0, q, 3.0))
 
 
 def notch_reference(w0: Any, q: Any) -> Any:
@@ -114,7 +115,7 @@ def notch_reference(w0: Any, q: Any) -> Any:
 
 def moved(name: str) -> tuple[Any, Any]:
     def ours(*args: Any) -> Any:
-        return getattr(gt.signal, name)(*args)
+        return getattr(our_scipy.signal, name)(*args)
 
     def theirs(z: Any, p: Any, k: Any, *rest: Any) -> Any:
         return getattr(scipy.signal, name)(z + 0j, p, float(k), *map(float, rest))
@@ -126,7 +127,7 @@ def moved(name: str) -> tuple[Any, Any]:
 def sections(z: Any, p: Any, k: Any) -> Any:
     """Poles in conjugate pairs, whatever is differentiated."""
     pairs = gt.concatenate([p, gt.conj(p)])
-    return gt.signal.zpk2sos(z, pairs, k)
+    return our_scipy.signal.zpk2sos(z, pairs, k)
 
 
 def sections_reference(z: Any, p: Any, k: Any) -> Any:
@@ -134,7 +135,7 @@ def sections_reference(z: Any, p: Any, k: Any) -> Any:
 
 
 def coefficients(z: Any, p: Any, k: Any) -> Any:
-    return gt.signal.zpk2tf(z, p, k)
+    return our_scipy.signal.zpk2tf(z, p, k)
 
 
 def coefficients_reference(z: Any, p: Any, k: Any) -> Any:
@@ -171,14 +172,14 @@ MOVED = [
         ops=("multiply",),
         raises=[Raises((draw(2, 2), draw(2), K), ShapeError, "zpk2tf: got zeros")],
     ),
-    case(gt.signal.sos2tf, scipy.signal.sos2tf, SOS, ops=("getitem",)),
+    case(our_scipy.signal.sos2tf, scipy.signal.sos2tf, SOS, ops=("getitem",)),
 ]
 
 # ---- without recursion --------------------------------------------------------------------------
 
 
 def taps(cutoff: Any, numtaps: int = 5, **params: Any) -> Any:
-    return gt.signal.firwin(numtaps, cutoff, **params)
+    return our_scipy.signal.firwin(numtaps, cutoff, **params)
 
 
 def taps_reference(cutoff: Any, numtaps: int = 5, **params: Any) -> Any:
@@ -217,7 +218,7 @@ def last(name: str, **params: Any) -> tuple[Any, Any]:
     """The response only, where frequencies are constants."""
 
     def ours(*args: Any) -> Any:
-        return getattr(gt.signal, name)(*args, **params)[1]
+        return getattr(our_scipy.signal, name)(*args, **params)[1]
 
     def theirs(*args: Any) -> Any:
         return getattr(scipy.signal, name)(*args, **params)[1]
@@ -227,7 +228,7 @@ def last(name: str, **params: Any) -> tuple[Any, Any]:
 
 
 def delay(b: Any, a: Any) -> Any:
-    return gt.signal.group_delay((b, a), 4)[1]
+    return our_scipy.signal.group_delay((b, a), 4)[1]
 
 
 def delay_reference(b: Any, a: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-import gradtape as gt
+import our_scipy
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from opcases.case import OpCase, Raises, draw
 from opcases.signal import A, B
@@ -19,7 +19,7 @@ TIMES = np.array([0.1, 0.5, 1.2, 1.9, 2.2])
 def case(name: str, label: str, *args: Any, ops: Any, **more: Any) -> OpCase:
     params = more.pop("params", {})
     label = f"more-{label}" if label else "more"
-    function, reference = getattr(gt.signal, name), getattr(scipy.signal, name)
+    function, reference = getattr(our_scipy.signal, name), getattr(scipy.signal, name)
     return OpCase(function, args, reference, params, ops=ops, label=label, rtol=1e4, **more)
 
 

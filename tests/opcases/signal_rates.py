@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-import gradtape as gt
+import our_scipy
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from opcases.case import OpCase, Raises, draw
 
@@ -20,7 +20,7 @@ def case(name: str, label: str, *args: Any, **params: Any) -> OpCase:
     keys = ("raises", "dtypes", "second_order", "ops", "torch")
     more = {key: params.pop(key) for key in keys if key in params}
     more.setdefault("ops", ("convolve_nd",))
-    function, reference = getattr(gt.signal, name), getattr(scipy.signal, name)
+    function, reference = getattr(our_scipy.signal, name), getattr(scipy.signal, name)
     return OpCase(function, args, reference, params, label=label, rtol=256, **more)
 
 
@@ -99,7 +99,7 @@ RATES = [
 
 def stft(x: Any, **params: Any) -> Any:
     """The spectrum only: frequencies and times are constants."""
-    return gt.signal.stft(x, **params)[2]
+    return our_scipy.signal.stft(x, **params)[2]
 
 
 def stft_reference(x: Any, **params: Any) -> Any:
@@ -107,7 +107,7 @@ def stft_reference(x: Any, **params: Any) -> Any:
 
 
 def istft(z: Any, **params: Any) -> Any:
-    return gt.signal.istft(z, **params)[1]
+    return our_scipy.signal.istft(z, **params)[1]
 
 
 def istft_reference(z: Any, **params: Any) -> Any:

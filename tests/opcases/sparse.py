@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-import gradtape as gt
+import our_scipy
 from gradtape.errors import LinAlgError, ShapeError
 from opcases.case import OpCase, Raises, draw
 
@@ -28,7 +28,7 @@ def theirs(kind: str, *args: Any, shape: Any) -> Any:
 
 
 def product(data: Any, x: Any) -> Any:
-    return gt.sparse.csr_array((data, COLUMNS, STARTS), shape=SHAPE) @ x
+    return our_scipy.sparse.csr_array((data, COLUMNS, STARTS), shape=SHAPE) @ x
 
 
 def product_reference(data: Any, x: Any) -> Any:
@@ -36,7 +36,7 @@ def product_reference(data: Any, x: Any) -> Any:
 
 
 def from_left(x: Any, data: Any) -> Any:
-    return x @ gt.sparse.csr_array((data, COLUMNS, STARTS), shape=SHAPE)
+    return x @ our_scipy.sparse.csr_array((data, COLUMNS, STARTS), shape=SHAPE)
 
 
 def from_left_reference(x: Any, data: Any) -> Any:
@@ -44,7 +44,7 @@ def from_left_reference(x: Any, data: Any) -> Any:
 
 
 def by_columns(data: Any, x: Any) -> Any:
-    return gt.sparse.csc_array((data, COLUMNS, STARTS), shape=SHAPE[::-1]) @ x
+    return our_scipy.sparse.csc_array((data, COLUMNS, STARTS), shape=SHAPE[::-1]) @ x
 
 
 def by_columns_reference(data: Any, x: Any) -> Any:
@@ -55,7 +55,7 @@ PLACES = (np.array([2, 0, 0, 2]), np.array([1, 3, 0, 1]))
 
 
 def by_places(data: Any, x: Any) -> Any:
-    return gt.sparse.coo_array((data, PLACES), shape=SHAPE) @ x
+    return our_scipy.sparse.coo_array((data, PLACES), shape=SHAPE) @ x
 
 
 def by_places_reference(data: Any, x: Any) -> Any:
@@ -66,15 +66,15 @@ CONSTANT = scipy.sparse.random_array((3, 4), density=0.5, rng=np.random.default_
 
 
 def constant(x: Any) -> Any:
-    return gt.sparse.matmul(CONSTANT.tocsc(), x)
+    return our_scipy.sparse.matmul(CONSTANT.tocsc(), x)
 
 
 def constant_left(x: Any) -> Any:
-    return gt.sparse.matmul(x, scipy.sparse.csr_matrix(CONSTANT))
+    return our_scipy.sparse.matmul(x, scipy.sparse.csr_matrix(CONSTANT))
 
 
 def dense(data: Any) -> Any:
-    return gt.sparse.csr_array((data, COLUMNS, STARTS), shape=SHAPE).T.todense()
+    return our_scipy.sparse.csr_array((data, COLUMNS, STARTS), shape=SHAPE).T.todense()
 
 
 def dense_reference(data: Any) -> Any:
@@ -82,7 +82,7 @@ def dense_reference(data: Any) -> Any:
 
 
 def scaled(data: Any, x: Any) -> Any:
-    s = gt.sparse.csr_array((data, *SQUARE), shape=(3, 3))
+    s = our_scipy.sparse.csr_array((data, *SQUARE), shape=(3, 3))
     return (-s * x.sum() / 2.0).diagonal()
 
 
@@ -92,7 +92,7 @@ def scaled_reference(data: Any, x: Any) -> Any:
 
 
 def solve(data: Any, b: Any) -> Any:
-    return gt.sparse.spsolve(gt.sparse.csr_array((data, *SQUARE), shape=(3, 3)), b)
+    return our_scipy.sparse.spsolve(our_scipy.sparse.csr_array((data, *SQUARE), shape=(3, 3)), b)
 
 
 def solve_reference(data: Any, b: Any) -> Any:
@@ -100,7 +100,7 @@ def solve_reference(data: Any, b: Any) -> Any:
 
 
 def solve_transposed(data: Any, b: Any) -> Any:
-    return gt.sparse.spsolve(gt.sparse.csr_array((data, *SQUARE), shape=(3, 3)).T, b)
+    return our_scipy.sparse.spsolve(our_scipy.sparse.csr_array((data, *SQUARE), shape=(3, 3)).T, b)
 
 
 def solve_transposed_reference(data: Any, b: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.special
 
 import gradtape as gt
+import our_scipy
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from opcases.case import At, OpCase, Raises, draw
 
@@ -48,11 +49,11 @@ def reference(function: Any) -> Any:
 
 
 def special(name: str, *args: Any, **kwargs: Any) -> OpCase:
-    """A function of `gt.special` compared with SciPy's of the same name."""
+    """A function of `gt.scipy.special` compared with SciPy's of the same name."""
     ref = reference(getattr(scipy.special, name))
     elementwise = kwargs.pop("elementwise", all(isinstance(arg, np.ndarray) for arg in args))
     kwargs.setdefault("rtol", 32)
-    return OpCase(getattr(gt.special, name), args, ref, elementwise=elementwise, **kwargs)
+    return OpCase(getattr(our_scipy.special, name), args, ref, elementwise=elementwise, **kwargs)
 
 
 xlogy = reference(scipy.special.xlogy)

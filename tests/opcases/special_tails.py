@@ -8,6 +8,7 @@ import numpy as np
 import scipy.special
 
 import gradtape as gt
+import our_scipy
 from gradtape.ops.special.gamma import polygamma_step
 from gradtape.ops.special.log_tails import (
     beta_integral,
@@ -67,7 +68,7 @@ INTEGRALS += [
 
 
 def log_beta(a: Any, b: Any, x: Any) -> Any:
-    tails = gt.special.betainc(a, b, x), gt.special.betaincc(a, b, x)
+    tails = our_scipy.special.betainc(a, b, x), our_scipy.special.betaincc(a, b, x)
     return log_betainc(a, b, x, gt.log(x), *tails)
 
 
@@ -122,7 +123,7 @@ STEPS = [
         ],
     ),
     OpCase(
-        gt.special.betaln,
+        our_scipy.special.betaln,
         (np.array([1e3, 4e6, 0.2]), np.array([0.5, 3.0, 1e5])),
         scipy.special.betaln,
         ops=("betaln", "polygamma_step"),

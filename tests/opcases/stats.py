@@ -10,6 +10,7 @@ import numpy as np
 import scipy.stats
 
 import gradtape as gt
+import our_scipy
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError, UnsupportedError
 from opcases.case import At, OpCase, Raises, draw
 
@@ -25,7 +26,9 @@ def each(methods: Sequence[str], name: str) -> tuple[Callable[..., Any], Callabl
     """Functions of several methods at once: gradtape's, and that of SciPy."""
 
     def ours(*args: Any, **params: Any) -> Any:
-        return [getattr(getattr(gt.stats, name), method)(*args, **params) for method in methods]
+        return [
+            getattr(getattr(our_scipy.stats, name), method)(*args, **params) for method in methods
+        ]
 
     def theirs(*args: Any, **params: Any) -> Any:
         return [getattr(getattr(scipy.stats, name), method)(*args, **params) for method in methods]
@@ -176,7 +179,7 @@ ROOT = np.array([[1.2, 0.0], [0.4, 0.9]])
 
 def normal(x: Any, mean: Any, root: Any) -> Any:
     """With a covariance that stays symmetric."""
-    return gt.stats.multivariate_normal.logpdf(x, mean, gt.matmul(root, gt.transpose(root)))
+    return our_scipy.stats.multivariate_normal.logpdf(x, mean, gt.matmul(root, gt.transpose(root)))
 
 
 def normal_density(x: Any, mean: Any, root: Any) -> Any:
@@ -194,7 +197,7 @@ MULTIVARIATE = [
         batched=False,
     ),
     OpCase(
-        gt.stats.multivariate_normal.logpdf,
+        our_scipy.stats.multivariate_normal.logpdf,
         (draw(4),),
         scipy.stats.multivariate_normal.logpdf,
         params={"mean": 0.5, "cov": 2.0},
@@ -210,7 +213,7 @@ MULTIVARIATE = [
         ],
     ),
     OpCase(
-        lambda x, a: gt.stats.dirichlet.logpdf(gt.softmax(x), a),
+        lambda x, a: our_scipy.stats.dirichlet.logpdf(gt.softmax(x), a),
         (draw(3), SHAPE),
         lambda x, a: scipy.stats.dirichlet.logpdf(np.exp(x) / np.exp(x).sum(), a),
         ops=("xlogy",),
@@ -220,7 +223,9 @@ MULTIVARIATE = [
         raises=[Raises((draw(5), SHAPE), ShapeError, "dirichlet: got x of shape")],
     ),
     OpCase(
-        lambda p: gt.stats.multinomial.logpmf(np.array([[1, 2, 0], [1, 1, 1], [3, 0, 1]]), 3, p),
+        lambda p: our_scipy.stats.multinomial.logpmf(
+            np.array([[1, 2, 0], [1, 1, 1], [3, 0, 1]]), 3, p
+        ),
         (np.array([0.2, 0.3, 0.5]),),
         lambda p: scipy.stats.multinomial.logpmf([[1, 2, 0], [1, 1, 1], [3, 0, 1]], 3, p),
         ops=("xlogy",),

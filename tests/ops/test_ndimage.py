@@ -9,6 +9,7 @@ import pytest
 import scipy.ndimage
 
 import gradtape as gt
+import our_scipy
 from gradtape.errors import UnsupportedError
 
 RNG = np.random.default_rng(0)
@@ -27,14 +28,14 @@ def test_values_and_slopes_everywhere(shape: tuple[int, ...], order: int, mode: 
     for at in (places, np.round(places)):
         expected = scipy.ndimage.map_coordinates(x, at, **options)
         np.testing.assert_allclose(
-            gt.ndimage.map_coordinates(x, at, **options), expected, atol=1e-12
+            our_scipy.ndimage.map_coordinates(x, at, **options), expected, atol=1e-12
         )
     if order == 0:
         return
     # Where the sum of terms is differentiated, the sum itself is that of SciPy.
     step = 1e-6
     places += (np.abs(places * 2 - np.round(places * 2)) < 1e-3) * 0.01
-    slopes = gt.grad(lambda c: gt.sum(gt.ndimage.map_coordinates(x, c, **options)))(places)
+    slopes = gt.grad(lambda c: gt.sum(our_scipy.ndimage.map_coordinates(x, c, **options)))(places)
     for axis in range(len(shape)):
         moved = np.zeros((len(shape), 1))
         moved[axis] = step
@@ -51,7 +52,7 @@ def test_a_displacement_is_found_by_descent() -> None:
     target = scipy.ndimage.shift(image, (1.3, -0.8), mode="mirror")
 
     def loss(d: Any) -> Any:
-        return np.mean((gt.ndimage.shift(image, d, mode="mirror") - target) ** 2)
+        return np.mean((our_scipy.ndimage.shift(image, d, mode="mirror") - target) ** 2)
 
     d, gradient = np.zeros(2), gt.jit(gt.grad(loss))
     for _ in range(60):
@@ -61,20 +62,20 @@ def test_a_displacement_is_found_by_descent() -> None:
 
 def test_single_precision_stays() -> None:
     x, at = np.ones((3, 3), np.float32), np.full((2, 2), 1.2, np.float32)
-    out, pullback = gt.vjp(gt.ndimage.map_coordinates, x, at)
+    out, pullback = gt.vjp(our_scipy.ndimage.map_coordinates, x, at)
     assert out.dtype == np.float32
     assert [ct.dtype for ct in pullback(out)] == [np.float32, np.float32]
 
 
 def test_angle_that_decides_on_the_shape() -> None:
     with pytest.raises(UnsupportedError, match="reshape=False"):
-        gt.grad(lambda angle: gt.sum(gt.ndimage.rotate(np.eye(3), angle)))(20.0)
+        gt.grad(lambda angle: gt.sum(our_scipy.ndimage.rotate(np.eye(3), angle)))(20.0)
 
 
 def test_spline_is_the_identity_at_elements() -> None:
     x = RNG.normal(size=(4, 5))
     places = np.stack(np.meshgrid(np.arange(4.0), np.arange(5.0), indexing="ij"))
-    jacobian = gt.jacobian(lambda x: gt.ndimage.map_coordinates(x, places))(x)
+    jacobian = gt.jacobian(lambda x: our_scipy.ndimage.map_coordinates(x, places))(x)
     np.testing.assert_allclose(jacobian.reshape(20, 20), np.eye(20), atol=1e-12)
 
 
@@ -102,7 +103,7 @@ def test_spline_is_the_identity_at_elements() -> None:
 def test_options_by_name(name: str, options: dict[str, Any]) -> None:
     x = RNG.normal(size=(3, 4))
     expected = getattr(scipy.ndimage, name)(x, **options)
-    np.testing.assert_allclose(getattr(gt.ndimage, name)(x, **options), expected, atol=1e-12)
+    np.testing.assert_allclose(getattr(our_scipy.ndimage, name)(x, **options), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
@@ -111,12 +112,12 @@ def test_filters_of_no_elements(shape: tuple[int, ...], mode: str) -> None:
     """The result has none either, and the weights have a gradient of zeros."""
     x, window = np.zeros(shape), (3,) * len(shape)
     for name, size in (("gaussian_filter", 1.0), ("uniform_filter", 2), ("maximum_filter", 3)):
-        assert getattr(gt.ndimage, name)(x, size, mode=mode).shape == shape
+        assert getattr(our_scipy.ndimage, name)(x, size, mode=mode).shape == shape
     for name in ("sobel", "prewitt", "laplace"):
-        assert getattr(gt.ndimage, name)(x, mode=mode).shape == shape
+        assert getattr(our_scipy.ndimage, name)(x, mode=mode).shape == shape
 
     def total(x: Any, weights: Any) -> Any:
-        return gt.sum(gt.ndimage.convolve(x, weights, mode=mode))
+        return gt.sum(our_scipy.ndimage.convolve(x, weights, mode=mode))
 
     for gradients in (gt.grad(total, argnums=(0, 1)), gt.jit(gt.grad(total, argnums=(0, 1)))):
         by_image, by_weights = gradients(x, np.ones(window))
@@ -125,11 +126,13 @@ def test_filters_of_no_elements(shape: tuple[int, ...], mode: str) -> None:
 
 
 def test_splines_of_no_elements() -> None:
-    gradient = gt.grad(lambda x: gt.sum(gt.ndimage.spline_filter1d(x, axis=0)))
+    gradient = gt.grad(lambda x: gt.sum(our_scipy.ndimage.spline_filter1d(x, axis=0)))
     assert gradient(np.zeros((0, 3))).shape == (0, 3)
 
 
 def test_a_region_of_equal_elements_has_no_spread_and_no_slope() -> None:
     x = np.array([2.0, 2.0, 1.0, 3.0])
-    slope = gt.grad(lambda x: gt.sum(gt.ndimage.standard_deviation(x, [1, 1, 2, 2], [1, 2])))(x)
+    slope = gt.grad(
+        lambda x: gt.sum(our_scipy.ndimage.standard_deviation(x, [1, 1, 2, 2], [1, 2]))
+    )(x)
     np.testing.assert_allclose(slope, [0.0, 0.0, -0.5, 0.5])

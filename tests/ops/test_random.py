@@ -9,6 +9,7 @@ import pytest
 from scipy import special, stats
 
 import gradtape as gt
+import our_scipy
 from gradtape import random
 from gradtape.errors import (
     ArgumentError,
@@ -404,7 +405,7 @@ def test_gamma_moves_with_its_parameter_along_the_quantile(log):
     upper = special.gammaincc(a[seen], x[seen])
 
     def quantile(a):
-        found = gt.special.gammainccinv(a, upper)
+        found = our_scipy.special.gammainccinv(a, upper)
         return gt.log(found) if log else found
 
     slopes = gt.grad(lambda a: gt.sum(sample(a)))(a)

@@ -11,15 +11,16 @@ import pytest
 import scipy
 
 import gradtape as gt
+import our_scipy
 from paths import DOCS
 
 PAGE = DOCS / "signal.md"
 NAMESPACES = {
-    "signal": gt.signal.__all__,
-    "ndimage": gt.ndimage.__all__,
+    "signal": our_scipy.signal.__all__,
+    "ndimage": our_scipy.ndimage.__all__,
     "fft": gt.fft.__all__,
-    "sparse": gt.sparse.__all__,
-    "sparse.linalg": [*gt.sparse.__all__, *gt.linalg.__all__],
+    "sparse": our_scipy.sparse.__all__,
+    "sparse.linalg": [*our_scipy.sparse.__all__, *gt.linalg.__all__],
 }
 STATUSES = ("differentiable", "constant", "refused")
 SAME_SCIPY = scipy.__version__.startswith(("1.17.", "1.18."))

@@ -145,7 +145,8 @@ NAMES = {
             for name, call in (("fold_in", "fold_in(data)"), ("split", "split(count)"))
         },
         **{
-            name: f"use gt.stats.{theirs}.ppf(gt.rand(shape), …), differentiable in its parameters"
+            name: f"use gt.scipy.stats.{theirs}.ppf(gt.rand(shape), …), differentiable in its "
+            "parameters"
             for name, theirs in (("gumbel", "gumbel_r"), *_SAME_NAMES)
         },
         "binomial": "use NumPy's generators",
@@ -154,14 +155,13 @@ NAMES = {
         **_renamed("gt", "integers=randint random=rand shuffle=permutation standard_normal=randn"),
     },
     "sparse": {
-        **_renamed("gt.sparse", _SPARSE),
+        **_renamed("gt.scipy.sparse", _SPARSE),
         **{
-            f"{kind}_array": f"use gt.sparse.from_scipy(scipy.sparse.{kind}_array(…)), or "
-            "gt.sparse.coo_array"
+            f"{kind}_array": f"use gt.scipy.sparse.from_scipy(scipy.sparse.{kind}_array(…)), or "
+            "gt.scipy.sparse.coo_array"
             for kind in ("bsr", "dia", "dok", "lil")
         },
-        "issparse": "use isinstance(x, gt.sparse.SparseArray)",
-        "linalg": "use gt.sparse.spsolve, gt.sparse.norm, gt.linalg.cg, gt.linalg.gmres",
+        "issparse": "use isinstance(x, gt.scipy.sparse.SparseArray)",
     },
     "training": {
         "ModelCheckpoint": "use gt.training.KeepBest, or folder= of gt.fit",

@@ -1,8 +1,8 @@
 """Making functions public: wraps them so that their errors are explained.
 
-A function of `gt.signal` may find an option unusable only when it computes with it, in an error of
-Python or NumPy that names neither the function nor the option. Checking every option would slow
-down every call, so nothing is checked before something has gone wrong.
+A function of `gt.scipy.signal` may find an option unusable only when it computes with it, in an
+error of Python or NumPy that names neither the function nor the option. Checking every option would
+slow down every call, so nothing is checked before something has gone wrong.
 """
 
 from __future__ import annotations

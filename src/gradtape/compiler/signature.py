@@ -161,7 +161,7 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics) -
         sparse = [v for v in statics_given if type(v).__module__.startswith("scipy.sparse")]
         raise ArgumentError(
             f"jit: a static argument cannot be hashed ({error}); pass "
-            + ("gt.sparse.from_scipy(a)" if sparse else "arrays and containers of them")
+            + ("gt.scipy.sparse.from_scipy(a)" if sparse else "arrays and containers of them")
             + " as an ordinary argument"
         ) from None
     return Arguments(args, kwargs, leaves, structure, fixed, named, key)
@@ -253,7 +253,7 @@ def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, .
 def _instead_of(kind: type) -> str:
     """Advice for an object that cannot be an argument, which does not lead to another error."""
     if kind.__module__.startswith("scipy.sparse"):
-        return "Pass gt.sparse.from_scipy(a), which is a container of arrays"
+        return "Pass gt.scipy.sparse.from_scipy(a), which is a container of arrays"
     if kind.__hash__ is None:
         return (
             "Pass what it holds as arguments, or use it as a variable from outside of the "

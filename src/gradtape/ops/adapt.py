@@ -1,15 +1,16 @@
-"""Calls written for a NumPy function, passed to the gradtape function that answers for it.
+"""Calls written for functions of NumPy and SciPy, passed to those of gradtape that answer for them.
 
-gradtape's functions take the common positional arguments at NumPy's positions, and the rest by
-NumPy's names. So nearly every call fits unchanged, which counting its arguments tells. A call that
-does not, as `np.sum(a=t)` or `np.max(t, 0, None, True)`, is bound to NumPy's signature first.
+Our functions take the common positional arguments at the same positions, and the rest by
+the same names. So nearly every call fits unchanged, which counting its arguments tells. A call that
+does not, as `np.sum(a=t)` or `np.max(t, 0, None, True)`, is bound to the other signature first.
+Parameters that gradtape lacks are refused here, and nowhere else.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -24,39 +25,57 @@ _OLD_NAMES = {"newshape": "shape", "a_min": "min", "a_max": "max"}
 
 
 class Adapter:
-    """A NumPy function and the one that answers for it.
+    """A function of NumPy or SciPy and the one that answers for it.
+
+    Args:
+        original: The function of NumPy or SciPy.
+        function: The gradtape function.
+        name: The name of the former in messages.
+        without_effect: Parameters that `function` may lack, as they do not change values.
 
     Attributes:
         function: The gradtape function.
-        positions: How many arguments it takes by position as NumPy's does.
+        positions: How many arguments it takes by position as the original does.
+        signature: The signature of the original, None if it has none.
     """
 
-    __slots__ = ("_keywords", "_name", "_open", "_signature", "function", "positions")
+    __slots__ = (
+        "_defaults", "_keywords", "_name", "_open", "_without_effect", "function", "positions",
+        "signature",
+    )  # fmt: skip
 
-    def __init__(self, original: Callable[..., Any], function: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        original: Callable[..., Any],
+        function: Callable[..., Any],
+        name: str | None = None,
+        without_effect: frozenset[str] = frozenset(),
+    ) -> None:
         self.function = function
-        self._name = qualified_name(original)
+        self._name = name or qualified_name(original)
+        self._without_effect = without_effect
         own = inspect.signature(function).parameters.values()
         kinds = {parameter.kind for parameter in own}
         self._keywords = frozenset(p.name for p in own if p.kind in _BY_NAME)
         # A function that takes anything by name decides itself what it refuses.
         self._open = inspect.Parameter.VAR_KEYWORD in kinds
         try:
-            self._signature: inspect.Signature | None = inspect.signature(original)
+            self.signature: inspect.Signature | None = inspect.signature(original)
         except ValueError:  # some functions written in C have no signature
-            self._signature = None
-        if inspect.Parameter.VAR_POSITIONAL in kinds or self._signature is None:
+            self.signature = None
+        if inspect.Parameter.VAR_POSITIONAL in kinds or self.signature is None:
             self.positions = sys.maxsize
         else:
-            self.positions = _common(list(self._signature.parameters.values()), list(own))
+            self.positions = _common(list(self.signature.parameters.values()), list(own))
+        self._defaults = _other_defaults(self.signature, own)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Answer a call of the NumPy function."""
-        fits = len(args) <= self.positions
+        """Answer a call of the original function."""
+        fits = len(args) <= self.positions and not self._defaults
         for name, value in kwargs.items():
             fits &= value is not _NO_VALUE and (name in self._keywords or self._open)
-        if not fits and self._signature is not None:
-            args, kwargs = self._bound(self._signature, args, kwargs)
+        if not fits and self.signature is not None:
+            args, kwargs = self._bound(self.signature, args, kwargs)
         return self.function(*args, **kwargs)
 
     def _bound(
@@ -65,7 +84,7 @@ class Adapter:
         """The arguments as the gradtape function takes them."""
         by_position: list[Any] = []
         by_name: dict[str, Any] = {}
-        given = signature.bind(*args, **kwargs).arguments
+        given = self._defaults | signature.bind(*args, **kwargs).arguments
         for place, parameter in enumerate(signature.parameters.values()):
             name = parameter.name
             if name not in given or given[name] is _NO_VALUE:
@@ -77,7 +96,9 @@ class Adapter:
                 by_name |= value
             elif place == len(by_position) < self.positions:
                 by_position.append(value)
-            elif name in self._keywords or not _is_default(value, parameter.default):
+            elif name in self._keywords or (
+                name not in self._without_effect and not _is_default(value, parameter.default)
+            ):
                 by_name[name] = value
         refused = [f"{name}=" for name in by_name if name not in self._keywords]
         if refused and not self._open:
@@ -86,6 +107,11 @@ class Adapter:
                 "leave it out and apply it to the argument or to the result"
             )
         return tuple(by_position), by_name
+
+    def _matters(self, parameter: inspect.Parameter, value: Any) -> bool:
+        """Whether an argument may change the result of the original."""
+        ignored = parameter.name in self._without_effect
+        return not ignored and not _is_default(value, parameter.default)
 
 
 def _common(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -> int:
@@ -101,11 +127,26 @@ def _common(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -> i
     return count
 
 
+def _other_defaults(
+    theirs: inspect.Signature | None, ours: Iterable[inspect.Parameter]
+) -> dict[str, Any]:
+    """The defaults of the original for parameters that have others in gradtape."""
+    known = {} if theirs is None else theirs.parameters
+    return {
+        parameter.name: known[parameter.name].default
+        for parameter in ours
+        if parameter.name in known
+        and known[parameter.name].default is not inspect.Parameter.empty
+        and not _is_default(known[parameter.name].default, parameter.default)
+    }
+
+
 def _is_default(value: Any, default: Any) -> bool:
     """Whether an argument has the same effect as leaving it out."""
     if value is None or value is default:
         return True
-    return isinstance(value, str | bool) and type(value) is type(default) and value == default
+    plain = isinstance(value, str | bool | int | float | complex | tuple)
+    return plain and type(value) is type(default) and value == default
 
 
 def qualified_name(function: Any) -> str:

@@ -257,7 +257,7 @@ _sparse_matmul = Deferred("gradtape.ops.sparse.functions:matmul")
 
 
 def _with_sparse(otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """A product off the fast path: sparse matrices of SciPy go to `gt.sparse.matmul`."""
+    """A product off the fast path: sparse matrices of SciPy go to `gt.scipy.sparse.matmul`."""
 
     def product(op: Op, args: tuple[Any, Any], params: dict[str, Any]) -> Any:
         for arg in args:

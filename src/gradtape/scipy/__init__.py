@@ -1,28 +1,37 @@
-"""Modules under SciPy's names whose results are differentiable, such as `gradtape.scipy.optimize`.
+"""SciPy's modules, with functions that take tensors and whose results are differentiable.
 
-They are loaded when they are first used.
+Functions have SciPy's names, signatures and defaults. Without a tensor among the arguments they are
+SciPy's own; names that have no form for tensors are SciPy's own, too. Modules are loaded when they
+are first used.
 """
 
 from typing import TYPE_CHECKING
 
-from gradtape import advice as _advice
-from gradtape.errors import MissingNameError as _MissingNameError
 from gradtape.locks import load as _load
 
 if TYPE_CHECKING:
-    from gradtape.scipy import integrate as integrate, optimize as optimize
+    from gradtape.scipy import (
+        fft as fft,
+        integrate as integrate,
+        linalg as linalg,
+        ndimage as ndimage,
+        optimize as optimize,
+        signal as signal,
+        sparse as sparse,
+        special as special,
+        stats as stats,
+    )
 
-_MODULES = ("integrate", "optimize")
-__all__ = list(_MODULES)
+_MODULES = (
+    "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return _load(f"{__name__}.{name}")
-    raise _MissingNameError(
-        name, lambda name: _advice.instead_in("scipy", name), f"module {__name__!r}"
-    )
+    return getattr(_load("scipy"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES} - {"TYPE_CHECKING"})
+    return sorted({*globals(), *_MODULES, *dir(_load("scipy"))} - {"TYPE_CHECKING"})

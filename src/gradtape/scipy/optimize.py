@@ -1,6 +1,6 @@
 """Roots, minima and least squares under the names of `scipy.optimize`, with derivatives."""
 
-from gradtape.advice.public import make_public as _make_public
+from gradtape.dropin.modules import make_scipy as _make_scipy
 from gradtape.solvers.optimize.least_squares import (
     curve_fit as curve_fit,
     least_squares as least_squares,
@@ -13,4 +13,4 @@ from gradtape.solvers.optimize.roots import (
     root_scalar as root_scalar,
 )
 
-_make_public(globals())
+_make_scipy(globals(), ours="brentq curve_fit fixed_point least_squares minimize root root_scalar")

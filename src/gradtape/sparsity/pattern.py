@@ -50,7 +50,7 @@ class SparsityPattern:
 
     @lazy
     def places(self) -> tuple[Any, Any]:
-        """The columns of all places, and where each row begins, as `gt.sparse` has them."""
+        """The columns of all places, and where each row begins, as `gt.scipy.sparse` has them."""
         arrays = [x.astype(np.intp) for x in (self.matrix.indices, self.matrix.indptr)]
         for array in arrays:
             array.flags.writeable = False  # matrices share them

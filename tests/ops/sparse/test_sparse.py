@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import gradtape as gt
+import our_scipy
 from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.sparse import product as products
 
@@ -25,16 +26,16 @@ def in_detail(thorough: bool) -> dict[str, Any]:
 def test_every_format_of_scipy(kind: str) -> None:
     for cls in ("array", "matrix"):
         s = getattr(scipy.sparse, f"{kind}_{cls}")(S)
-        np.testing.assert_array_equal(gt.sparse.from_scipy(s).toarray(), S.toarray())
-        np.testing.assert_allclose(gt.sparse.matmul(s, np.ones(4)), S @ np.ones(4))
+        np.testing.assert_array_equal(our_scipy.sparse.from_scipy(s).toarray(), S.toarray())
+        np.testing.assert_allclose(our_scipy.sparse.matmul(s, np.ones(4)), S @ np.ones(4))
 
 
 def test_the_same_as_scipy_from_the_same_arrays() -> None:
     rows, columns, places = S.tocsr(), S.tocsc(), S.tocoo()
     ours = (
-        gt.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=S.shape),
-        gt.sparse.csc_array((columns.data, columns.indices, columns.indptr), shape=S.shape),
-        gt.sparse.coo_array((places.data, places.coords), shape=S.shape),
+        our_scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=S.shape),
+        our_scipy.sparse.csc_array((columns.data, columns.indices, columns.indptr), shape=S.shape),
+        our_scipy.sparse.coo_array((places.data, places.coords), shape=S.shape),
     )
     for s in ours:
         assert (s.shape, s.ndim, s.nnz, s.dtype) == (S.shape, 2, S.nnz, S.dtype)
@@ -43,7 +44,7 @@ def test_the_same_as_scipy_from_the_same_arrays() -> None:
         np.testing.assert_array_equal(s.toscipy().toarray(), S.toarray())
         np.testing.assert_array_equal(s.diagonal(), S.diagonal())
         np.testing.assert_array_equal((2 * s / 4).toarray(), S.toarray() / 2)
-        assert gt.sparse.csr_array(s) is s
+        assert our_scipy.sparse.csr_array(s) is s
         assert "5, 4" in repr(s)
 
 
@@ -52,7 +53,7 @@ def test_half_precision_stays_what_it_is() -> None:
     rows = S.tocsr()
 
     def function(data: Any, x: Any) -> Any:
-        return gt.sparse.csr_array((data, rows.indices, rows.indptr), shape=S.shape) @ x
+        return our_scipy.sparse.csr_array((data, rows.indices, rows.indptr), shape=S.shape) @ x
 
     x = np.ones(4, np.float16)
     for made in (function(gt.tensor(data), x), gt.jit(function)(data, x)):
@@ -61,12 +62,12 @@ def test_half_precision_stays_what_it_is() -> None:
 
 
 def test_numbers_for_one_place_are_added() -> None:
-    s = gt.sparse.coo_array((np.array([1.0, 2.0]), ([1, 1], [0, 0])))
+    s = our_scipy.sparse.coo_array((np.array([1.0, 2.0]), ([1, 1], [0, 0])))
     np.testing.assert_array_equal(s.toarray(), [[0.0], [3.0]])
 
 
 def test_operators_from_both_sides() -> None:
-    s, x = gt.sparse.from_scipy(S), RNG.normal(size=(3, 5))
+    s, x = our_scipy.sparse.from_scipy(S), RNG.normal(size=(3, 5))
     for left in (x, gt.Tensor(x)):
         np.testing.assert_allclose(np.asarray(left @ s), x @ S.toarray())
         np.testing.assert_allclose(np.asarray(left[0] @ s), x[0] @ S.toarray())
@@ -76,7 +77,7 @@ def test_operators_from_both_sides() -> None:
 
 def test_gradient_of_a_constant_matrix_of_scipy() -> None:
     x = RNG.normal(size=4)
-    grad = gt.grad(lambda x: gt.sum(gt.sparse.matmul(S, x) ** 2))(x)
+    grad = gt.grad(lambda x: gt.sum(our_scipy.sparse.matmul(S, x) ** 2))(x)
     np.testing.assert_allclose(grad, 2 * S.T @ (S @ x))
 
 
@@ -88,7 +89,7 @@ def test_scipy_from_the_left_refuses_a_recorded_tensor() -> None:
 
 def test_many_stored_numbers_are_sampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
-    s, x = gt.sparse.from_scipy(S), RNG.normal(size=(4, 3))
+    s, x = our_scipy.sparse.from_scipy(S), RNG.normal(size=(4, 3))
 
     def grad() -> Any:
         return gt.grad(lambda data: gt.sum((s.with_data(data) @ x) ** 2))(s.data)
@@ -105,12 +106,12 @@ def test_a_compiled_solver(thorough: bool) -> None:
 
     def energy(k: Any, f: Any) -> Any:
         def stiffness(x: Any) -> Any:
-            return gt.sparse.matmul(left.T, k * gt.sparse.matmul(left, x))
+            return our_scipy.sparse.matmul(left.T, k * our_scipy.sparse.matmul(left, x))
 
         matrix = gt.vmap(stiffness, out_axes=1)(np.eye(n))
         row, col = np.nonzero(np.abs(left.T @ left).toarray())
-        s = gt.sparse.coo_array((matrix[row, col], (row, col)), shape=(n, n))
-        return f @ gt.sparse.spsolve(s, f)
+        s = our_scipy.sparse.coo_array((matrix[row, col], (row, col)), shape=(n, n))
+        return f @ our_scipy.sparse.spsolve(s, f)
 
     k, f = RNG.uniform(1, 2, n), RNG.normal(size=n)
     gt.testing.check_grads(energy, (k, f), order=2, **in_detail(thorough))
@@ -125,8 +126,10 @@ def test_equations_with_stored_numbers_of_any_layout(kind: str) -> None:
     b = RNG.normal(size=S.shape[0])
 
     def solved(data: Any) -> Any:
-        made = getattr(gt.sparse, kind)((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-        return gt.sparse.spsolve(made, b)
+        made = getattr(our_scipy.sparse, kind)(
+            (data, matrix.indices, matrix.indptr), shape=matrix.shape
+        )
+        return our_scipy.sparse.spsolve(made, b)
 
     expected = np.linalg.solve(matrix.toarray(), b)
     slope = gt.grad(lambda data: gt.sum(solved(data)))
@@ -146,17 +149,17 @@ def test_equations_leave_the_matrix_as_it_is() -> None:
     rows = (numbers[order], np.array(places[1])[order], np.array([0, 3, 4, 6]))
     dense = scipy.sparse.coo_array((numbers, places), shape=(3, 3)).toarray()
     for kind, given in (("coo", (numbers, places)), ("csr", rows), ("csc", rows)):
-        make = getattr(gt.sparse, f"{kind}_array")
+        make = getattr(our_scipy.sparse, f"{kind}_array")
         s, b = make(given, shape=(3, 3)), np.ones(3)
         expected = dense.T if kind == "csc" else dense
         gt.testing.check_grads(
-            lambda data, make=make, given=given: gt.sparse.spsolve(
+            lambda data, make=make, given=given: our_scipy.sparse.spsolve(
                 make((data, *given[1:]), shape=(3, 3)), np.ones(3)
             ),
             (given[0],),
         )
-        gt.grad(lambda b, s=s: gt.sum(gt.sparse.spsolve(s, b)))(b)
-        np.testing.assert_allclose(gt.sparse.spsolve(s, b), np.linalg.solve(expected, b))
+        gt.grad(lambda b, s=s: gt.sum(our_scipy.sparse.spsolve(s, b)))(b)
+        np.testing.assert_allclose(our_scipy.sparse.spsolve(s, b), np.linalg.solve(expected, b))
         np.testing.assert_allclose(s @ b, expected @ b, rtol=1e-12)
         np.testing.assert_array_equal(s.toarray(), expected)
 
@@ -165,67 +168,91 @@ def test_equations_leave_the_matrix_as_it_is() -> None:
     ("make", "error", "match"),
     [
         (
-            lambda: gt.sparse.csr_array(np.ones(2)),
+            lambda: our_scipy.sparse.csr_array(np.ones(2)),
             ShapeError,
             r"csr_array: got .*\(2,\), expected two",
         ),
         (
-            lambda: gt.sparse.csr_array((np.ones(2), 3)),
+            lambda: our_scipy.sparse.csr_array((np.ones(2), 3)),
             ArgumentError,
             r"got a tuple \(ndarray, int\), expected \(data, indices, indptr\), \(data, \(row, col",
         ),
         (
-            lambda: gt.sparse.coo_array((np.ones(2), [0, 1], [0, 1, 2])),
+            lambda: our_scipy.sparse.coo_array((np.ones(2), [0, 1], [0, 1, 2])),
             ArgumentError,
             r"coo_array: got a tuple \(ndarray, list, list\), expected \(data, \(row, col",
         ),
         (
-            lambda: gt.sparse.csc_array((2, 2), shape=(3, 3)),
+            lambda: our_scipy.sparse.csc_array((2, 2), shape=(3, 3)),
             ShapeError,
             r"shape \(2, 2\) and shape",
         ),
-        (lambda: gt.sparse.csr_array(S, shape=(9, 9)), ShapeError, r"\(5, 4\) and shape=\(9, 9\)"),
-        (lambda: gt.sparse.csr_array(S, shape=(9,)), ShapeError, "numbers of rows and columns"),
         (
-            lambda: gt.sparse.csr_array((np.ones(1), [2], [0, 1]), shape=(1, 2)),
+            lambda: our_scipy.sparse.csr_array(S, shape=(9, 9)),
+            ShapeError,
+            r"\(5, 4\) and shape=\(9, 9\)",
+        ),
+        (
+            lambda: our_scipy.sparse.csr_array(S, shape=(9,)),
+            ShapeError,
+            "numbers of rows and columns",
+        ),
+        (
+            lambda: our_scipy.sparse.csr_array((np.ones(1), [2], [0, 1]), shape=(1, 2)),
             ArgumentError,
             "got index 2, expected numbers from 0 to 1",
         ),
         (
-            lambda: gt.sparse.coo_array((np.ones(1), ([0], [-1])), shape=(1, 2)),
+            lambda: our_scipy.sparse.coo_array((np.ones(1), ([0], [-1])), shape=(1, 2)),
             ArgumentError,
             "got column -1",
         ),
         (
-            lambda: gt.sparse.csr_array((np.ones(2), [0, 1], [0, 3, 2]), shape=(2, 2)),
+            lambda: our_scipy.sparse.csr_array((np.ones(2), [0, 1], [0, 3, 2]), shape=(2, 2)),
             ShapeError,
             "indptr to rise",
         ),
         (
-            lambda: gt.sparse.csr_array((np.ones(1), [0.5], [0, 1]), shape=(1, 2)),
+            lambda: our_scipy.sparse.csr_array((np.ones(1), [0.5], [0, 1]), shape=(1, 2)),
             ArgumentError,
             "got indices of float64",
         ),
         (
-            lambda: gt.sparse.coo_array((np.ones(2), ([0], [0]))),
+            lambda: our_scipy.sparse.coo_array((np.ones(2), ([0], [0]))),
             ShapeError,
             "expected the same",
         ),
-        (lambda: gt.sparse.from_scipy(S) @ S, ShapeError, "expected as many rows of the second"),
-        (lambda: gt.sparse.from_scipy(S) * np.ones(5), ShapeError, "broadcasts to the matrix"),
-        (lambda: gt.sparse.from_scipy(S) + 1, UnsupportedError, "fill all places"),
-        (lambda: gt.sparse.from_scipy(S) + S.T, ShapeError, r"\(5, 4\) and \(4, 5\)"),
-        (lambda: gt.sparse.from_scipy(S) ** -1, UnsupportedError, "a number above 0"),
-        (lambda: gt.sparse.hstack([S, S.T]), ShapeError, "hstack: got blocks of shapes"),
-        (lambda: gt.sparse.vstack([]), ArgumentError, "vstack: expected a sequence"),
-        (lambda: gt.sparse.norm(S, 2), ArgumentError, "norm: got ord=2"),
-        (lambda: gt.sparse.matrix_power(S, 2), ShapeError, "a square matrix"),
-        (lambda: gt.sparse.diags_array([np.ones(2)], offsets=[0, 1]), ShapeError, "1 diagonals"),
-        (lambda: gt.sparse.diags_array(np.ones(3), shape=(2, 2)), ShapeError, r"expected \(2,\)"),
-        (lambda: gt.sparse.from_scipy(S).with_data(np.ones(1)), ShapeError, "with_data"),
-        (lambda: gt.sparse.matmul(np.eye(2), np.eye(2)), ArgumentError, "use gt.matmul"),
-        (lambda: gt.sparse.spsolve(np.eye(2), np.ones(2)), ArgumentError, "use gt.solve"),
-        (lambda: gt.sparse.spsolve(S, np.ones(5)), ShapeError, "square matrix"),
+        (
+            lambda: our_scipy.sparse.from_scipy(S) @ S,
+            ShapeError,
+            "expected as many rows of the second",
+        ),
+        (
+            lambda: our_scipy.sparse.from_scipy(S) * np.ones(5),
+            ShapeError,
+            "broadcasts to the matrix",
+        ),
+        (lambda: our_scipy.sparse.from_scipy(S) + 1, UnsupportedError, "fill all places"),
+        (lambda: our_scipy.sparse.from_scipy(S) + S.T, ShapeError, r"\(5, 4\) and \(4, 5\)"),
+        (lambda: our_scipy.sparse.from_scipy(S) ** -1, UnsupportedError, "a number above 0"),
+        (lambda: our_scipy.sparse.hstack([S, S.T]), ShapeError, "hstack: got blocks of shapes"),
+        (lambda: our_scipy.sparse.vstack([]), ArgumentError, "vstack: expected a sequence"),
+        (lambda: our_scipy.sparse.norm(S, 2), ArgumentError, "norm: got ord=2"),
+        (lambda: our_scipy.sparse.matrix_power(S, 2), ShapeError, "a square matrix"),
+        (
+            lambda: our_scipy.sparse.diags_array([np.ones(2)], offsets=[0, 1]),
+            ShapeError,
+            "1 diagonals",
+        ),
+        (
+            lambda: our_scipy.sparse.diags_array(np.ones(3), shape=(2, 2)),
+            ShapeError,
+            r"expected \(2,\)",
+        ),
+        (lambda: our_scipy.sparse.from_scipy(S).with_data(np.ones(1)), ShapeError, "with_data"),
+        (lambda: our_scipy.sparse.matmul(np.eye(2), np.eye(2)), ArgumentError, "use gt.matmul"),
+        (lambda: our_scipy.sparse.spsolve(np.eye(2), np.ones(2)), ArgumentError, "use gt.solve"),
+        (lambda: our_scipy.sparse.spsolve(S, np.ones(5)), ShapeError, "square matrix"),
     ],
 )
 def test_what_is_refused(make: Any, error: Any, match: str) -> None:
@@ -314,7 +341,7 @@ def test_matrices_with_each_other(name: str, thorough: bool) -> None:
         )
 
     def ours(a: Any, b: Any) -> Any:
-        return dense(PAIRS[name](gt.sparse, *matrices(gt.sparse, a, b), C))
+        return dense(PAIRS[name](gt.scipy.sparse, *matrices(gt.scipy.sparse, a, b), C))
 
     theirs = tuple(one.copy() for one in matrices(scipy.sparse, A[0], B[0]))
     if "power" in name or "sizes" in name:
@@ -339,23 +366,25 @@ def test_norms_powers_and_triangles(thorough: bool) -> None:
         ),
     )
 
-    def matrix(data: Any, module: Any = gt.sparse) -> Any:
+    def matrix(data: Any, module: Any = gt.scipy.sparse) -> Any:
         return module.csr_array((data, *places), shape=(3, 3))
 
     plain = matrix(data, scipy.sparse)
     b = RNG.normal(size=3)
     for ord, axis in ((None, None), ("fro", None), (1, None), (np.inf, None), (None, 0), (1, 1)):
         expected = scipy.sparse.linalg.norm(plain, ord, axis)
-        np.testing.assert_allclose(gt.sparse.norm(matrix(data), ord, axis), expected, rtol=1e-14)
+        np.testing.assert_allclose(
+            our_scipy.sparse.norm(matrix(data), ord, axis), expected, rtol=1e-14
+        )
         gt.testing.check_grads(
-            lambda d, o=ord, a=axis: gt.sparse.norm(matrix(d), o, a), (data,), **options
+            lambda d, o=ord, a=axis: our_scipy.sparse.norm(matrix(d), o, a), (data,), **options
         )
     for power in (0, 1, 2, 5):
         expected = scipy.sparse.linalg.matrix_power(plain, power).toarray()
-        got = gt.sparse.matrix_power(matrix(data), power).toarray()
+        got = our_scipy.sparse.matrix_power(matrix(data), power).toarray()
         np.testing.assert_allclose(got, expected, rtol=1e-13)
     gt.testing.check_grads(
-        lambda d: gt.sparse.matrix_power(matrix(d), 3).toarray(), (data,), **options
+        lambda d: our_scipy.sparse.matrix_power(matrix(d), 3).toarray(), (data,), **options
     )
     for lower in (True, False):
         for unit in (True, False):
@@ -364,21 +393,23 @@ def test_norms_powers_and_triangles(thorough: bool) -> None:
                 np.fill_diagonal(triangle, 1)
 
             def solved(data: Any, b: Any, lower: bool = lower, unit: bool = unit) -> Any:
-                return gt.sparse.spsolve_triangular(matrix(data), b, lower, unit_diagonal=unit)
+                return our_scipy.sparse.spsolve_triangular(
+                    matrix(data), b, lower, unit_diagonal=unit
+                )
 
             np.testing.assert_allclose(solved(data, b), np.linalg.solve(triangle, b), rtol=1e-12)
             gt.testing.check_grads(solved, (data, b), **options)
 
 
 def test_a_sparse_right_hand_side_is_made_dense() -> None:
-    s, b = gt.sparse.csr_array(A, shape=(3, 3)), gt.sparse.csc_array(B, shape=(3, 3))
+    s, b = our_scipy.sparse.csr_array(A, shape=(3, 3)), our_scipy.sparse.csc_array(B, shape=(3, 3))
     expected = np.linalg.solve(s.toarray(), b.toarray())
-    np.testing.assert_allclose(gt.sparse.spsolve(s, b), expected, rtol=1e-12)
+    np.testing.assert_allclose(our_scipy.sparse.spsolve(s, b), expected, rtol=1e-12)
 
 
 def test_tensors_and_matrices_with_operators() -> None:
     """A tensor leaves operators with a sparse matrix to it."""
-    s, t = gt.sparse.csr_array(A, shape=(3, 3)), gt.tensor(DENSE)
+    s, t = our_scipy.sparse.csr_array(A, shape=(3, 3)), gt.tensor(DENSE)
     np.testing.assert_allclose((t @ s).numpy(), DENSE @ s.toarray(), rtol=1e-13)
     np.testing.assert_allclose((t + s).numpy(), DENSE + s.toarray(), rtol=1e-13)
     np.testing.assert_allclose((t - s).numpy(), DENSE - s.toarray(), rtol=1e-13)

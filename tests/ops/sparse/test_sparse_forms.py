@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import gradtape as gt
+import our_scipy
 
 RNG = np.random.default_rng(0)
 S = scipy.sparse.random_array((5, 4), density=0.4, rng=RNG)
@@ -31,7 +32,7 @@ FORMS: dict[str, Any] = {
 @pytest.mark.parametrize("kind", ["csr_array", "csc_array", "coo_array"])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_that_scipy_takes(form: str, kind: str) -> None:
-    ours, theirs = (FORMS[form](m, getattr(m, kind)) for m in (gt.sparse, scipy.sparse))
+    ours, theirs = (FORMS[form](m, getattr(m, kind)) for m in (gt.scipy.sparse, scipy.sparse))
     assert (ours.shape, ours.dtype, ours.nnz) == (theirs.shape, theirs.dtype, theirs.nnz)
     np.testing.assert_array_equal(ours.toarray(), theirs.toarray())
     if kind != "coo_array" and form != "with the same shape":
@@ -42,14 +43,14 @@ def test_every_form_that_scipy_takes(form: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["csr_array", "csc_array"])
 def test_the_shape_is_found_if_it_is_not_given(kind: str) -> None:
     arrays = (np.ones(2), [2, 0], [0, 1, 2])
-    ours, theirs = (getattr(m, kind)(arrays) for m in (gt.sparse, scipy.sparse))
+    ours, theirs = (getattr(m, kind)(arrays) for m in (gt.scipy.sparse, scipy.sparse))
     assert ours.shape == theirs.shape
     np.testing.assert_array_equal(ours.toarray(), theirs.toarray())
 
 
 @pytest.mark.parametrize("kind", ["csr_array", "csc_array", "coo_array"])
 def test_gradients_of_every_form(kind: str) -> None:
-    make, x = getattr(gt.sparse, kind), RNG.normal(size=3)
+    make, x = getattr(our_scipy.sparse, kind), RNG.normal(size=3)
 
     def of_numbers(w: Any) -> Any:
         return gt.sum((make((w, ([1, 0, 1], [0, 1, 0])), shape=(2, 3)) @ x) ** 2)

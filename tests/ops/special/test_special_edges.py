@@ -14,6 +14,7 @@ import pytest
 import scipy.special
 
 import gradtape as gt
+import our_scipy
 from builds import needs_scipy_1_17
 
 mpf, inf, nan = mpmath.mpf, np.inf, np.nan
@@ -31,10 +32,10 @@ def derivative(function: Callable[..., Any], point: tuple[Any, ...], i: int) -> 
 
 
 def slope(name: str, point: tuple[Any, ...], i: int) -> Any:
-    """∂f/∂xᵢ of a function of `gt.special`, in forward mode."""
+    """∂f/∂xᵢ of a function of `gt.scipy.special`, in forward mode."""
 
     def function(x: Any) -> Any:
-        return getattr(gt.special, name)(*point[:i], x, *point[i + 1 :])
+        return getattr(our_scipy.special, name)(*point[:i], x, *point[i + 1 :])
 
     with np.errstate(all="ignore"):
         return gt.jvp(function, (point[i],), (1.0,))[1]
@@ -43,7 +44,7 @@ def slope(name: str, point: tuple[Any, ...], i: int) -> Any:
 def check(
     name: str, reference: Callable[..., Any], point: tuple[Any, ...], i: int, bar: float
 ) -> None:
-    function = getattr(gt.special, name)
+    function = getattr(our_scipy.special, name)
     expected = derivative(reference, point, i)
     with np.errstate(all="ignore"):
         backward = gt.grad(function, i)(*point)
@@ -83,18 +84,18 @@ def test_quotients_of_gamma_functions(name: str, reference: Any, point: Any, i: 
 
 def test_a_rising_factorial_of_whole_steps_is_a_polynomial() -> None:
     # z·(z + 1) at −5, where both gamma functions have poles
-    assert gt.grad(gt.special.poch)(-5.0, 2.0) == pytest.approx(-9.0, rel=1e-14)
+    assert gt.grad(our_scipy.special.poch)(-5.0, 2.0) == pytest.approx(-9.0, rel=1e-14)
     # As a function of m it jumps there.
-    assert np.isnan(gt.grad(gt.special.poch, 1)(-5.0, 2.0))
+    assert np.isnan(gt.grad(our_scipy.special.poch, 1)(-5.0, 2.0))
 
 
 def test_zeta_below_one() -> None:
     x = np.array([-3.5, -1.0, 0.0, 0.5])
-    np.testing.assert_array_equal(gt.special.zeta(x), scipy.special.zeta(x))
+    np.testing.assert_array_equal(our_scipy.special.zeta(x), scipy.special.zeta(x))
 
 
 def test_multigammaln_outside() -> None:
-    assert np.isnan(gt.special.multigammaln(0.9, 3))
+    assert np.isnan(our_scipy.special.multigammaln(0.9, 3))
 
 
 # ---- the plane, far out -------------------------------------------------------------------------
@@ -118,9 +119,9 @@ def test_voigt_profile(point: tuple[float, ...], i: int) -> None:
 def test_voigt_profile_at_its_ends() -> None:
     point = (np.array([0.5, 12.0]), np.array([0.0, 1.0]), np.array([0.3, 0.0]))
     expected = scipy.special.voigt_profile(*point)
-    np.testing.assert_allclose(gt.special.voigt_profile(*point), expected, rtol=1e-13)
+    np.testing.assert_allclose(our_scipy.special.voigt_profile(*point), expected, rtol=1e-13)
     # A Cauchy density γ/(π·(x² + γ²)), which spreads by σ² only
-    by_x, by_sigma = gt.grad(gt.special.voigt_profile, (0, 1))(0.5, 0.0, 0.3)
+    by_x, by_sigma = gt.grad(our_scipy.special.voigt_profile, (0, 1))(0.5, 0.0, 0.3)
     assert by_x == pytest.approx(-2 * 0.5 * 0.3 / np.pi / 0.34**2, rel=1e-14)
     assert by_sigma == 0
 
@@ -140,7 +141,7 @@ def test_error_functions_of_complex_numbers(name: str, z: complex) -> None:
         step, at = mpf(10) ** -40, mpmath.mpc(z)
         function = references[name]
         expected = (function(at + step) - function(at - step)) / (2 * step)
-    _, got = gt.jvp(getattr(gt.special, name), (np.array([z]),), (np.array([1 + 0j]),))
+    _, got = gt.jvp(getattr(our_scipy.special, name), (np.array([z]),), (np.array([1 + 0j]),))
     if abs(expected) < 1e300:
         assert abs((mpmath.mpc(complex(got[0])) - expected) / expected) < 1e-12
 
@@ -223,7 +224,7 @@ def test_large_degrees(x: float) -> None:
 
     with mpmath.workdps(60):
         expected = float(laguerre(300, mpf(x)))
-    assert gt.special.eval_laguerre(300, x) == pytest.approx(expected, rel=1e-12)
+    assert our_scipy.special.eval_laguerre(300, x) == pytest.approx(expected, rel=1e-12)
     check("eval_laguerre", laguerre, (300, x), 1, 1e-11)
 
 
@@ -232,7 +233,7 @@ def test_degrees_of_single_precision(name: str) -> None:
     x, degree = np.array([0.3, 0.5], np.float32), np.array([3.0, 2.5], np.float32)
 
     def total(x: Any) -> Any:
-        return gt.sum(getattr(gt.special, name)(degree, x))
+        return gt.sum(getattr(our_scipy.special, name)(degree, x))
 
     _, second = gt.jvp(gt.grad(total), (x,), (np.ones(2, np.float32),))
     assert gt.grad(total)(x).dtype == second.dtype == np.float32
@@ -241,7 +242,7 @@ def test_degrees_of_single_precision(name: str) -> None:
 def test_shifted_polynomials_of_single_precision() -> None:
     x = np.array([1e-5, 0.3], np.float32)
     for name in ("eval_sh_legendre", "eval_sh_chebyt", "eval_sh_chebyu"):
-        got = getattr(gt.special, name)(3.5, x)
+        got = getattr(our_scipy.special, name)(3.5, x)
         assert got.dtype == np.float32
         np.testing.assert_allclose(got, getattr(scipy.special, name)(3.5, x), rtol=1e-6)
 
@@ -290,7 +291,7 @@ def test_slopes_of_scaled_airy_functions(z: float) -> None:
         rate = (1, 1, -1, -1)[k] * mpf(2) / 3 * z ** mpf(1.5)
         return functions[k](z, derivative=k % 2) * mpmath.exp(rate)
 
-    _, slopes = gt.jvp(gt.special.airye, (z,), (1.0,))
+    _, slopes = gt.jvp(our_scipy.special.airye, (z,), (1.0,))
     for k in range(4):
         expected = derivative(reference, (k, z), 1)
         assert abs((mpf(float(slopes[k])) - expected) / expected) < 1e-11
@@ -317,12 +318,12 @@ def test_elliptic_integrals(name: str, reference: Any, point: Any, i: int) -> No
 def test_arguments_that_no_integral_of_carlson_has() -> None:
     def by_x(*args: float) -> Any:
         with np.errstate(all="ignore"):
-            return gt.grad(gt.special.elliprd)(*args)
+            return gt.grad(our_scipy.special.elliprd)(*args)
 
     assert by_x(0.0, 1.0, 2.0) == -inf
     assert by_x(1.0, 1.0, inf) == 0
     assert np.isnan(by_x(-1.0, 1.0, 2.0))
-    assert gt.grad(lambda x: gt.sum(gt.special.elliprd(x, x, x)))(np.empty(0)).shape == (0,)
+    assert gt.grad(lambda x: gt.sum(our_scipy.special.elliprd(x, x, x)))(np.empty(0)).shape == (0,)
 
 
 def test_second_derivatives_of_elliptic_integrals() -> None:
@@ -330,7 +331,7 @@ def test_second_derivatives_of_elliptic_integrals() -> None:
     phi = 0.7
     fourth = (12 * phi - 8 * np.sin(2 * phi) + np.sin(4 * phi)) / 32
     for name, factor in (("ellipkinc", 0.75), ("ellipeinc", -0.25)):
-        function = getattr(gt.special, name)
+        function = getattr(our_scipy.special, name)
         got = gt.grad(gt.grad(function, 1), 1)(phi, 0.0)
         assert got == pytest.approx(factor * fourth, rel=1e-13)
 
@@ -359,7 +360,7 @@ def test_second_derivatives_of_elliptic_integrals() -> None:
 def test_values_at_the_ends_are_those_of_scipy(name: str, args: Any) -> None:
     arrays = [np.array(arg) for arg in args]
     expected = getattr(scipy.special, name)(*arrays)
-    np.testing.assert_allclose(getattr(gt.special, name)(*arrays), expected, rtol=1e-13)
+    np.testing.assert_allclose(getattr(our_scipy.special, name)(*arrays), expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("t", [-30.0, -1.0, 1e-3, 1.5, 1.6, 3.0])
@@ -374,13 +375,13 @@ def test_many_degrees_of_freedom(df: float, t: float) -> None:
 
 
 def test_infinitely_many_degrees_of_freedom() -> None:
-    by_df, by_t = gt.grad(gt.special.stdtr, (0, 1))(inf, 1.0)
+    by_df, by_t = gt.grad(our_scipy.special.stdtr, (0, 1))(inf, 1.0)
     assert by_df == 0
     assert by_t == pytest.approx(np.exp(-0.5) / np.sqrt(2 * np.pi), rel=1e-14)
 
 
 def test_all_trials_may_succeed() -> None:
-    assert gt.grad(gt.special.bdtr, 2)(2, 2, 0.3) == 0
+    assert gt.grad(our_scipy.special.bdtr, 2)(2, 2, 0.3) == 0
 
 
 def test_density_that_does_not_underflow() -> None:

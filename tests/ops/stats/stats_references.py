@@ -1,4 +1,4 @@
-"""Distributions in mpmath: what the tests of `gt.stats` in far tails compare with.
+"""Distributions in mpmath: what the tests of `gt.scipy.stats` in far tails compare with.
 
 Each is stated at place 0 and scale 1 by its density and both of its tails, each of them exact where
 it is small. All the methods of a distribution follow from these, with their derivatives of first

@@ -10,6 +10,7 @@ import pytest
 from mpmath import mpf
 
 import gradtape as gt
+import our_scipy
 from stats_references import differences, lower_beta, lower_gamma, upper_gamma
 from test_stats_tails import derivative, part, wrong
 
@@ -69,7 +70,7 @@ def test_tails_of_counts(name: str, place: tuple[float, ...], cdf: Any, sf: Any)
         other = tail.through(mpmath.log1p(-p), -1 / rest, -1 / rest**2)
     pair = (one, other) if small is cdf else (other, one)
     for which, jet in zip(("logcdf", "logsf"), pair, strict=True):
-        method = getattr(getattr(gt.stats, name), which)
+        method = getattr(getattr(our_scipy.stats, name), which)
 
         def ours(*args: Any, method: Any = method) -> Any:
             return method(np.array([place[0]]), *place[1:fixed], *args)
@@ -85,40 +86,51 @@ def test_tails_of_counts(name: str, place: tuple[float, ...], cdf: Any, sf: Any)
 def test_impossible_counts_become_possible() -> None:
     """Probabilities that are powers of 0 have slopes, though their logarithms are infinite."""
     found = {
-        "bernoulli": (gt.grad(gt.stats.bernoulli.pmf, 1), [((1, 0.0), 1.0), ((0, 1.0), -1.0)]),
+        "bernoulli": (
+            gt.grad(our_scipy.stats.bernoulli.pmf, 1),
+            [((1, 0.0), 1.0), ((0, 1.0), -1.0)],
+        ),
         "binom": (
-            gt.grad(gt.stats.binom.pmf, 2),
+            gt.grad(our_scipy.stats.binom.pmf, 2),
             [((0, 4, 0.0), -4.0), ((1, 4, 0.0), 4.0), ((9, 9, 1.0), 9.0), ((2, 900, 0.0), 0.0)],
         ),
-        "poisson": (gt.grad(gt.stats.poisson.pmf, 1), [((0, 0.0), -1.0), ((1, 0.0), 1.0)]),
-        "geom": (gt.grad(gt.stats.geom.pmf, 1), [((1, 1.0), 1.0), ((2, 1.0), -1.0)]),
-        "nbinom": (gt.grad(gt.stats.nbinom.pmf, 2), [((1, 2.0, 1.0), -2.0), ((5, 2.0, 1.0), 0.0)]),
+        "poisson": (gt.grad(our_scipy.stats.poisson.pmf, 1), [((0, 0.0), -1.0), ((1, 0.0), 1.0)]),
+        "geom": (gt.grad(our_scipy.stats.geom.pmf, 1), [((1, 1.0), 1.0), ((2, 1.0), -1.0)]),
+        "nbinom": (
+            gt.grad(our_scipy.stats.nbinom.pmf, 2),
+            [((1, 2.0, 1.0), -2.0), ((5, 2.0, 1.0), 0.0)],
+        ),
     }
     for name, (slope, places) in found.items():
         for place, expected in places:
             np.testing.assert_allclose(slope(*place), expected, rtol=1e-12, err_msg=name)
-    curvature = gt.grad(gt.grad(gt.stats.binom.pmf, 2), 2)
+    curvature = gt.grad(gt.grad(our_scipy.stats.binom.pmf, 2), 2)
     np.testing.assert_allclose(curvature(2, 900, 0.0), 900 * 899, rtol=1e-12)
 
 
 def test_shares_of_zero() -> None:
-    slope = gt.grad(gt.stats.dirichlet.pdf, (0, 1))
+    slope = gt.grad(our_scipy.stats.dirichlet.pdf, (0, 1))
     by_x, by_alpha = slope(np.array([0.0, 0.4, 0.6]), np.array([2.0, 1.0, 3.0]))
     np.testing.assert_allclose(by_x, [60 * 0.36, 0.0, 0.0], rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(by_alpha, np.zeros(3))
-    by_p = gt.grad(gt.stats.multinomial.pmf, 2)(np.array([1, 0, 1]), 2, np.array([0.0, 0.4, 0.6]))
+    by_p = gt.grad(our_scipy.stats.multinomial.pmf, 2)(
+        np.array([1, 0, 1]), 2, np.array([0.0, 0.4, 0.6])
+    )
     np.testing.assert_allclose(by_p, [1.2, 0.0, 0.0], rtol=1e-12)
 
 
 def test_outside_of_the_support_the_gradient_is_zero() -> None:
     """An observation out there leaves the gradient as the others make it."""
-    for method in (gt.stats.bernoulli.logpmf, lambda k, p: gt.stats.binom.logpmf(k, 1, p)):
+    for method in (
+        our_scipy.stats.bernoulli.logpmf,
+        lambda k, p: our_scipy.stats.binom.logpmf(k, 1, p),
+    ):
         slope = gt.grad(lambda p, method=method: gt.sum(method(np.array([-1.0, 0.5, 2.0, 1.0]), p)))
         assert slope(0.25) == 4.0
 
 
 def test_a_share_that_makes_a_count_impossible_has_an_infinite_slope() -> None:
-    slope = gt.grad(gt.stats.bernoulli.logpmf, 1)
+    slope = gt.grad(our_scipy.stats.bernoulli.logpmf, 1)
     assert [slope(0, 1.0), slope(1, 0.0)] == [-np.inf, np.inf]
     # The logarithms by the log-odds have the slopes that the shares have lost.
     for e in (-800.0, -37.0, 37.0, 800.0):

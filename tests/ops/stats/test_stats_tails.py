@@ -16,6 +16,7 @@ import pytest
 from mpmath import mpf
 
 import gradtape as gt
+import our_scipy
 from stats_references import (
     REFERENCES,
     Jet,
@@ -158,7 +159,7 @@ def test_tails(name: str, shapes: tuple[float, ...]) -> None:
             jets.append(methods(REFERENCES[name], mpf(float(z)), [*map(mpf, shapes)], mpf(SCALE)))
     found = []
     for which in jets[0]:
-        ours = getattr(getattr(gt.stats, name), which)
+        ours = getattr(getattr(our_scipy.stats, name), which)
         with np.errstate(all="ignore"):
             by_arguments = derivatives(ours, args)
         for by, got in by_arguments.items():
@@ -173,7 +174,7 @@ def test_tails(name: str, shapes: tuple[float, ...]) -> None:
 @pytest.mark.parametrize("which", ["cdf", "sf", "logcdf", "logsf"])
 def test_next_to_bounds_of_truncnorm(which: str) -> None:
     points, shapes = np.array([30 + 2.0**-30, 32 - 2.0**-30]), (30.0, 32.0)
-    ours = getattr(gt.stats.truncnorm, which)
+    ours = getattr(our_scipy.stats.truncnorm, which)
     args = (points, *(np.full(2, shape) for shape in shapes))
     with mpmath.workdps(100):
         jets = [
@@ -193,7 +194,7 @@ def test_quantiles(name: str, shapes: tuple[float, ...]) -> None:
     args = [np.array(QUANTILES), *(np.full(len(QUANTILES), p) for p in shapes)]
     found = []
     for which in ("ppf", "isf"):
-        ours = getattr(getattr(gt.stats, name), which)
+        ours = getattr(getattr(our_scipy.stats, name), which)
         jets = {}
         for q, z in zip(QUANTILES, ours(*args), strict=True):
             if name in ("pareto", "truncnorm") and which == "ppf" and q < 0.1:
@@ -280,7 +281,7 @@ def test_ends_of_supports(name: str, which: str, thorough: bool) -> None:
     # Compiled code comes from the same rules: one distribution has all that can go wrong in it.
     # `test_modes_agree` compiles each of them.
     with_compiled = thorough or name == "gamma" or (name, which) == ("beta", "pdf")
-    function = getattr(getattr(gt.stats, name), which)
+    function = getattr(getattr(our_scipy.stats, name), which)
     cases = [case[2:] for case in ENDS if case[:2] == (name, which)]
     every = tuple(range(len(cases[0][0]) + 2))
     backward = gt.grad(function, every)
@@ -320,7 +321,7 @@ def test_outside_of_supports(name: str) -> None:
     args = [points, *(np.full(points.shape, p) for p in (*PLACES[name][1][0], 0.0, 1.0))]
     tails = ("cdf", "sf", "logcdf", "logsf") if REFERENCES[name].cdf else ()
     for which in ("logpdf", "pdf", *tails):
-        function = getattr(getattr(gt.stats, name), which)
+        function = getattr(getattr(our_scipy.stats, name), which)
         for by, got in derivatives(function, args).items():
             if by and (which == "pdf" or by != (len(args) - 1,)):
                 np.testing.assert_array_equal(got, np.zeros(points.shape), f"{which} by {by}")
@@ -335,7 +336,7 @@ def test_modes_agree(name: str) -> None:
     points, sets = np.array(PLACES[name][0]), PLACES[name][1]
     every = tuple(range(len(sets[0]) + 3))
     for which in ("logpdf", "logsf") if REFERENCES[name].cdf else ("logpdf",):
-        function = getattr(getattr(gt.stats, name), which)
+        function = getattr(getattr(our_scipy.stats, name), which)
 
         def slopes(*args: Any, function: Any = function) -> Any:
             return gt.grad(summed(function), every)(*args)
@@ -357,6 +358,6 @@ def test_modes_agree(name: str) -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_tails_of_cauchy_far_out(dtype: Any) -> None:
     x, scale = dtype(1e30 if dtype is np.float32 else 1e200), dtype(1.25)
-    for function, sign in ((gt.stats.cauchy.logsf, 1), (gt.stats.cauchy.logcdf, -1)):
+    for function, sign in ((our_scipy.stats.cauchy.logsf, 1), (our_scipy.stats.cauchy.logcdf, -1)):
         by_x, by_scale = gt.grad(function, (0, 2))(sign * x, dtype(0), scale)
         np.testing.assert_allclose((by_x * x, by_scale), (-sign, 1 / scale), rtol=1e-6)

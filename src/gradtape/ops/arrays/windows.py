@@ -182,7 +182,7 @@ def _sequences(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     if len(x.shape) != 1 or len(y.shape) != 1 or 0 in (*x.shape, *y.shape):
         raise ShapeError(
             f"{name}: got shapes {x.shape} and {y.shape}, expected one axis with at least one "
-            "element; use gt.signal for more axes"
+            "element; use gt.scipy.signal for more axes"
         )
     return x, y
 

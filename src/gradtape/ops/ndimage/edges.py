@@ -27,11 +27,11 @@ def _edges(
         axis: The axis along which to take differences.
 
     sobel:
-    >>> gt.ndimage.sobel(np.array([1.0, 2.0, 4.0]))
+    >>> gt.scipy.ndimage.sobel(np.array([1.0, 2.0, 4.0]))
     array([1., 3., 2.])
 
     prewitt:
-    >>> gt.ndimage.prewitt(np.array([1.0, 2.0, 4.0]))
+    >>> gt.scipy.ndimage.prewitt(np.array([1.0, 2.0, 4.0]))
     array([1., 3., 2.])
     """
     x = floating(name, input)
@@ -64,7 +64,7 @@ def laplace(
 ) -> Array:
     """The sum of the second differences along all axes.
 
-    >>> gt.ndimage.laplace(np.array([1.0, 2.0, 4.0]))
+    >>> gt.scipy.ndimage.laplace(np.array([1.0, 2.0, 4.0]))
     array([ 1.,  1., -2.])
     """
     x = floating("laplace", input)
@@ -111,9 +111,9 @@ def gaussian_laplace(
     """The Laplacian of the smoothed array: the sum of second derivatives of a Gaussian filter.
 
     Args:
-        **kwargs: Further options of `gt.ndimage.gaussian_filter`.
+        **kwargs: Further options of `gt.scipy.ndimage.gaussian_filter`.
 
-    >>> np.round(gt.ndimage.gaussian_laplace(np.array([0.0, 1.0, 0.0]), 1.0, radius=1), 3)
+    >>> np.round(gt.scipy.ndimage.gaussian_laplace(np.array([0.0, 1.0, 0.0]), 1.0, radius=1), 3)
     array([ 0.   , -0.452,  0.   ])
     """
     return added(*_derivatives("gaussian_laplace", input, sigma, 2, mode, cval, axes, kwargs))
@@ -133,9 +133,9 @@ def gaussian_gradient_magnitude(
     """The length of the gradient of the smoothed array; its derivative is NaN where that is 0.
 
     Args:
-        **kwargs: Further options of `gt.ndimage.gaussian_filter`.
+        **kwargs: Further options of `gt.scipy.ndimage.gaussian_filter`.
 
-    >>> gt.ndimage.gaussian_gradient_magnitude(np.ones(2), 1.0).round(12)
+    >>> gt.scipy.ndimage.gaussian_gradient_magnitude(np.ones(2), 1.0).round(12)
     array([0., 0.])
     """
     name = "gaussian_gradient_magnitude"

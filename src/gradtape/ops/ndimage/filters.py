@@ -59,11 +59,11 @@ def _along(
         ArgumentError: `mode` or `origin` is something else.
 
     correlate1d:
-    >>> gt.ndimage.correlate1d(np.array([1.0, 2.0, 4.0]), np.array([-1.0, 0.0, 1.0]))
+    >>> gt.scipy.ndimage.correlate1d(np.array([1.0, 2.0, 4.0]), np.array([-1.0, 0.0, 1.0]))
     array([1., 3., 2.])
 
     convolve1d:
-    >>> gt.ndimage.convolve1d(np.array([1.0, 2.0, 4.0]), np.array([-1.0, 0.0, 1.0]))
+    >>> gt.scipy.ndimage.convolve1d(np.array([1.0, 2.0, 4.0]), np.array([-1.0, 0.0, 1.0]))
     array([-1., -3., -2.])
     """
     return _over(name, input, weights, mode=mode, cval=cval, origin=origin, axes=(axis,))
@@ -98,12 +98,12 @@ def _over(
         ArgumentError: `mode` or `origin` is something else.
 
     correlate:
-    >>> gt.ndimage.correlate(np.eye(2), np.ones((3, 3)), mode="constant")
+    >>> gt.scipy.ndimage.correlate(np.eye(2), np.ones((3, 3)), mode="constant")
     array([[2., 2.],
            [2., 2.]])
 
     convolve:
-    >>> gt.ndimage.convolve(np.eye(2), np.ones((1, 3)), mode="constant")
+    >>> gt.scipy.ndimage.convolve(np.eye(2), np.ones((1, 3)), mode="constant")
     array([[1., 1.],
            [1., 1.]])
     """

@@ -101,7 +101,7 @@ def map_coordinates(
         ShapeError: There is not one coordinate for each axis.
 
     >>> x = np.array([[0.0, 1.0], [2.0, 3.0]])
-    >>> gt.ndimage.map_coordinates(x, np.array([[0.5], [0.5]]), order=1)
+    >>> gt.scipy.ndimage.map_coordinates(x, np.array([[0.5], [0.5]]), order=1)
     array([1.5])
     """
     x, places = floating("map_coordinates", input), as_array(coordinates)
@@ -154,7 +154,7 @@ def shift(
     Raises:
         ShapeError: There is not one distance for each axis.
 
-    >>> gt.ndimage.shift(np.array([1.0, 2.0, 4.0]), 0.5, order=1)
+    >>> gt.scipy.ndimage.shift(np.array([1.0, 2.0, 4.0]), 0.5, order=1)
     array([0. , 1.5, 3. ])
     """
     x = floating("shift", input)
@@ -185,7 +185,7 @@ def zoom(
     Raises:
         ShapeError: There is not one factor for each axis.
 
-    >>> gt.ndimage.zoom(np.array([1.0, 2.0, 4.0]), 5 / 3, order=1)
+    >>> gt.scipy.ndimage.zoom(np.array([1.0, 2.0, 4.0]), 5 / 3, order=1)
     array([1. , 1.5, 2. , 3. , 4. ])
     """
     x = floating("zoom", input)
@@ -230,7 +230,7 @@ def affine_transform(
     Raises:
         ShapeError: The matrix or the offset does not fit.
 
-    >>> gt.ndimage.affine_transform(np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]]), order=1)
+    >>> gt.scipy.ndimage.affine_transform(np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]]), order=1)
     array([[1., 0.],
            [0., 1.]])
     """
@@ -282,7 +282,7 @@ def rotate(
         ArgumentError: There are not two different axes, or `order` or `mode` is something else.
         UnsupportedError: The angle is a tensor, and the shape would depend on it.
 
-    >>> np.round(gt.ndimage.rotate(np.array([[1.0, 2.0], [3.0, 4.0]]), 90, order=1), 12)
+    >>> np.round(gt.scipy.ndimage.rotate(np.array([[1.0, 2.0], [3.0, 4.0]]), 90, order=1), 12)
     array([[2., 4.],
            [1., 3.]])
     """

@@ -102,7 +102,7 @@ def sum_labels(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Ar
         DTypeError: The array is not floating, or labels are not integers.
         ShapeError: Labels do not fit the array.
 
-    >>> gt.ndimage.sum_labels(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    >>> gt.scipy.ndimage.sum_labels(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([1., 6.])
     """
     regions = _regions("sum_labels", input, labels, index)
@@ -113,7 +113,7 @@ def sum_labels(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Ar
 def mean(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The mean over each region; NaN where there is no element.
 
-    >>> gt.ndimage.mean(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    >>> gt.scipy.ndimage.mean(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([1., 3.])
     """
     regions = _regions("mean", input, labels, index)
@@ -124,7 +124,7 @@ def mean(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
 def variance(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The variance over each region: the mean squared distance from the mean.
 
-    >>> gt.ndimage.variance(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    >>> gt.scipy.ndimage.variance(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([0., 1.])
     """
     regions = _regions("variance", input, labels, index)
@@ -134,9 +134,9 @@ def variance(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Arra
 
 @options(_REGIONS)
 def standard_deviation(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
-    """The root of `gt.ndimage.variance`; its derivative is 0 where it is 0, as for `gt.std`.
+    """The root of `gt.scipy.ndimage.variance`; its derivative is 0 where it is 0, as for `gt.std`.
 
-    >>> gt.ndimage.standard_deviation(np.array([1.0, 2.0, 4.0]), [1, 2, 2], 2)
+    >>> gt.scipy.ndimage.standard_deviation(np.array([1.0, 2.0, 4.0]), [1, 2, 2], 2)
     np.float64(1.0)
     """
     return root(variance(input, labels, index))
@@ -149,7 +149,7 @@ def center_of_mass(input: ArrayLike, /, labels: Any = None, index: Any = None) -
     Returns:
         A tuple of coordinates, or a list of such for a sequence of regions.
 
-    >>> [float(c) for c in gt.ndimage.center_of_mass(np.array([[0.0, 1.0], [0.0, 3.0]]))]
+    >>> [float(c) for c in gt.scipy.ndimage.center_of_mass(np.array([[0.0, 1.0], [0.0, 3.0]]))]
     [0.75, 1.0]
     """
     regions = _regions("center_of_mass", input, labels, index)
@@ -199,7 +199,7 @@ def _over_rows(
 def maximum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The largest element of each region; equal ones share the gradient.
 
-    >>> gt.ndimage.maximum(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    >>> gt.scipy.ndimage.maximum(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([1., 4.])
     """
     return _over_rows("maximum", input, labels, index, -math.inf, max_of)
@@ -209,7 +209,7 @@ def maximum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array
 def minimum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The smallest element of each region; equal ones share the gradient.
 
-    >>> gt.ndimage.minimum(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    >>> gt.scipy.ndimage.minimum(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([1., 2.])
     """
     return _over_rows("minimum", input, labels, index, math.inf, min_of)
@@ -219,7 +219,7 @@ def minimum(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array
 def median(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The median of each region.
 
-    >>> gt.ndimage.median(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    >>> gt.scipy.ndimage.median(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
     array([1., 3.])
     """
     return _over_rows("median", input, labels, index, math.nan, nanmedian)

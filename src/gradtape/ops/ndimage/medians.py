@@ -36,7 +36,7 @@ def order_filter(a: ArrayLike, /, domain: ArrayLike, rank: int) -> Array:
     Raises:
         ArgumentError: A size is even, or there are not so many neighbours.
 
-    >>> gt.signal.order_filter(np.array([1.0, 5.0, 2.0, 4.0]), np.ones(3), 0)
+    >>> gt.scipy.signal.order_filter(np.array([1.0, 5.0, 2.0, 4.0]), np.ones(3), 0)
     array([0., 1., 2., 0.])
     """
     x, window = real_floating("order_filter", a), np.asarray(domain) != 0
@@ -60,7 +60,7 @@ def medfilt(volume: ArrayLike, /, kernel_size: Any = None) -> Array:
         ArgumentError: A size is even.
         DTypeError: The array is not floating.
 
-    >>> gt.signal.medfilt(np.array([1.0, 9.0, 2.0, 3.0]))
+    >>> gt.scipy.signal.medfilt(np.array([1.0, 9.0, 2.0, 3.0]))
     array([1., 2., 3., 2.])
     """
     x = real_floating("medfilt", volume)
@@ -69,13 +69,13 @@ def medfilt(volume: ArrayLike, /, kernel_size: Any = None) -> Array:
 
 
 def medfilt2d(input: ArrayLike, /, kernel_size: Any = 3) -> Array:
-    """`gt.signal.medfilt` of a matrix.
+    """`gt.scipy.signal.medfilt` of a matrix.
 
     Args:
         input: The matrix.
         kernel_size: The size of the window, for both axes or for each, odd.
 
-    >>> gt.signal.medfilt2d(np.ones((3, 3)))
+    >>> gt.scipy.signal.medfilt2d(np.ones((3, 3)))
     array([[0., 1., 0.],
            [1., 1., 1.],
            [0., 1., 0.]])
@@ -97,7 +97,7 @@ def wiener(im: ArrayLike, /, mysize: Any = None, noise: Any = None) -> Array:
     Raises:
         DTypeError: The array is not floating and real.
 
-    >>> gt.signal.wiener(np.array([1.0, 1.0, 7.0, 1.0, 1.0])).round(4)
+    >>> gt.scipy.signal.wiener(np.array([1.0, 1.0, 7.0, 1.0, 1.0])).round(4)
     array([0.6667, 2.2222, 4.5556, 2.2222, 0.6667])
     """
     x = real_floating("wiener", im)

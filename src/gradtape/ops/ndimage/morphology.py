@@ -97,35 +97,35 @@ def _morphology(
         DTypeError: The array is not floating.
 
     grey_erosion:
-    >>> gt.ndimage.grey_erosion(np.array([3.0, 1.0, 2.0, 5.0]), 3)
+    >>> gt.scipy.ndimage.grey_erosion(np.array([3.0, 1.0, 2.0, 5.0]), 3)
     array([1., 1., 1., 2.])
 
     grey_dilation:
-    >>> gt.ndimage.grey_dilation(np.array([3.0, 1.0, 2.0, 5.0]), 3)
+    >>> gt.scipy.ndimage.grey_dilation(np.array([3.0, 1.0, 2.0, 5.0]), 3)
     array([3., 3., 5., 5.])
 
     grey_opening:
-    >>> gt.ndimage.grey_opening(np.array([1.0, 1.0, 5.0, 1.0, 1.0]), 2)
+    >>> gt.scipy.ndimage.grey_opening(np.array([1.0, 1.0, 5.0, 1.0, 1.0]), 2)
     array([1., 1., 1., 1., 1.])
 
     grey_closing:
-    >>> gt.ndimage.grey_closing(np.array([5.0, 5.0, 1.0, 5.0, 5.0]), 2)
+    >>> gt.scipy.ndimage.grey_closing(np.array([5.0, 5.0, 1.0, 5.0, 5.0]), 2)
     array([5., 5., 5., 5., 5.])
 
     white_tophat:
-    >>> gt.ndimage.white_tophat(np.array([1.0, 1.0, 5.0, 1.0, 1.0]), 2)
+    >>> gt.scipy.ndimage.white_tophat(np.array([1.0, 1.0, 5.0, 1.0, 1.0]), 2)
     array([0., 0., 4., 0., 0.])
 
     black_tophat:
-    >>> gt.ndimage.black_tophat(np.array([5.0, 5.0, 1.0, 5.0, 5.0]), 2)
+    >>> gt.scipy.ndimage.black_tophat(np.array([5.0, 5.0, 1.0, 5.0, 5.0]), 2)
     array([0., 0., 4., 0., 0.])
 
     morphological_gradient:
-    >>> gt.ndimage.morphological_gradient(np.array([1.0, 1.0, 5.0, 5.0]), 3)
+    >>> gt.scipy.ndimage.morphological_gradient(np.array([1.0, 1.0, 5.0, 5.0]), 3)
     array([0., 4., 4., 0.])
 
     morphological_laplace:
-    >>> gt.ndimage.morphological_laplace(np.array([1.0, 1.0, 5.0, 5.0]), 3)
+    >>> gt.scipy.ndimage.morphological_laplace(np.array([1.0, 1.0, 5.0, 5.0]), 3)
     array([ 0.,  4., -4.,  0.])
     """
 

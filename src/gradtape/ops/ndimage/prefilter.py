@@ -79,7 +79,7 @@ def spline_filter1d(
         AxisError: There is no such axis.
         ArgumentError: `order` or `mode` is something else.
 
-    >>> gt.ndimage.spline_filter1d(np.array([1.0, 1.0, 1.0]))
+    >>> gt.scipy.ndimage.spline_filter1d(np.array([1.0, 1.0, 1.0]))
     array([1., 1., 1.])
     """
     check_spline("spline_filter1d", order, mode)
@@ -99,7 +99,7 @@ def spline_filter(input: ArrayLike, /, order: int = 3, *, mode: str = "mirror") 
     Raises:
         ArgumentError: `order` or `mode` is something else.
 
-    >>> gt.ndimage.spline_filter(np.ones((2, 2)))
+    >>> gt.scipy.ndimage.spline_filter(np.ones((2, 2)))
     array([[1., 1.],
            [1., 1.]])
     """

@@ -69,11 +69,11 @@ def _along(
     """The {what} of neighbours along one axis; equal ones share the gradient.
 
     maximum_filter1d:
-    >>> gt.ndimage.maximum_filter1d(np.array([1.0, 2.0, 0.0, 0.0]), 3)
+    >>> gt.scipy.ndimage.maximum_filter1d(np.array([1.0, 2.0, 0.0, 0.0]), 3)
     array([2., 2., 2., 0.])
 
     minimum_filter1d:
-    >>> gt.ndimage.minimum_filter1d(np.array([1.0, 2.0, 3.0]), 3)
+    >>> gt.scipy.ndimage.minimum_filter1d(np.array([1.0, 2.0, 3.0]), 3)
     array([1., 1., 2.])
     """
     rank_of = _RANKS[name.partition("_")[0]]
@@ -96,18 +96,18 @@ def _over(
     """The {what}.
 
     maximum_filter:
-    >>> gt.ndimage.maximum_filter(np.eye(3), size=2)
+    >>> gt.scipy.ndimage.maximum_filter(np.eye(3), size=2)
     array([[1., 1., 0.],
            [1., 1., 1.],
            [0., 1., 1.]])
 
     minimum_filter:
-    >>> gt.ndimage.minimum_filter(np.ones((2, 2)), size=2)
+    >>> gt.scipy.ndimage.minimum_filter(np.ones((2, 2)), size=2)
     array([[1., 1.],
            [1., 1.]])
 
     median_filter:
-    >>> gt.ndimage.median_filter(np.array([1.0, 9.0, 2.0, 3.0]), 3)
+    >>> gt.scipy.ndimage.median_filter(np.array([1.0, 9.0, 2.0, 3.0]), 3)
     array([1., 2., 3., 3.])
     """
     kind = name.partition("_")[0]
@@ -155,7 +155,7 @@ def rank_filter(
         ArgumentError: There is no window, or it has no such rank.
         DTypeError: The array is not floating.
 
-    >>> gt.ndimage.rank_filter(np.array([1.0, 5.0, 2.0, 4.0]), 1, size=3)
+    >>> gt.scipy.ndimage.rank_filter(np.array([1.0, 5.0, 2.0, 4.0]), 1, size=3)
     array([1., 2., 4., 4.])
     """
     rank = operator.index(rank)
@@ -181,7 +181,7 @@ def percentile_filter(
     Args:
         percentile: Which one, from 0 to 100; negative numbers count from 100.
 
-    >>> gt.ndimage.percentile_filter(np.array([1.0, 9.0, 2.0, 3.0]), 20, size=3)
+    >>> gt.scipy.ndimage.percentile_filter(np.array([1.0, 9.0, 2.0, 3.0]), 20, size=3)
     array([1., 1., 2., 2.])
     """
     share = float(percentile)
@@ -218,7 +218,7 @@ def vectorized_filter(
         cval: The number for "constant"; 0 if it is None.
         origin: By how many elements the window is moved, for all axes or for each; 0 if it is None.
 
-    >>> gt.ndimage.vectorized_filter(np.array([1.0, 5.0, 3.0]), np.ptp, size=3)
+    >>> gt.scipy.ndimage.vectorized_filter(np.array([1.0, 5.0, 3.0]), np.ptp, size=3)
     array([4., 4., 2.])
     """
     name = "vectorized_filter"

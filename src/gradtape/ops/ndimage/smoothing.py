@@ -75,7 +75,7 @@ def gaussian_filter1d(
         DTypeError: The array is not floating.
         ArgumentError: `radius` or `order` is negative, or depends on a value that is not known.
 
-    >>> gt.ndimage.gaussian_filter1d(np.array([0.0, 1.0, 0.0]), 1.0, radius=1)
+    >>> gt.scipy.ndimage.gaussian_filter1d(np.array([0.0, 1.0, 0.0]), 1.0, radius=1)
     array([0.27406862, 0.45186276, 0.27406862])
     """
     check_real("gaussian_filter1d", sigma=sigma, truncate=truncate)
@@ -109,7 +109,7 @@ def gaussian_filter(
     Raises:
         DTypeError: The array is not floating.
 
-    >>> gt.ndimage.gaussian_filter(np.ones((2, 2)), 1.0)
+    >>> gt.scipy.ndimage.gaussian_filter(np.ones((2, 2)), 1.0)
     array([[1., 1.],
            [1., 1.]])
     """
@@ -137,7 +137,7 @@ def uniform_filter1d(
 ) -> Array:
     """The mean of neighbours along one axis.
 
-    >>> gt.ndimage.uniform_filter1d(np.array([3.0, 0.0, 6.0]), 3)
+    >>> gt.scipy.ndimage.uniform_filter1d(np.array([3.0, 0.0, 6.0]), 3)
     array([2., 3., 4.])
     """
     weights = np.full(size, 1.0 / size)
@@ -157,7 +157,7 @@ def uniform_filter(
 ) -> Array:
     """The mean of neighbours over all axes.
 
-    >>> gt.ndimage.uniform_filter(np.ones((2, 2)))
+    >>> gt.scipy.ndimage.uniform_filter(np.ones((2, 2)))
     array([[1., 1.],
            [1., 1.]])
     """

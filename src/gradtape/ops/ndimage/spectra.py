@@ -57,7 +57,7 @@ def fourier_gaussian(input: ArrayLike, /, sigma: Any, n: int = -1, axis: int = -
     Args:
         sigma: The standard deviation in elements, for all axes or for each; it may be a tensor.
 
-    >>> gt.ndimage.fourier_gaussian(np.ones(4), 1.0).round(4)
+    >>> gt.scipy.ndimage.fourier_gaussian(np.ones(4), 1.0).round(4)
     array([1.    , 0.2912, 0.0072, 0.2912])
     """
 
@@ -75,7 +75,7 @@ def fourier_uniform(input: ArrayLike, /, size: Any, n: int = -1, axis: int = -1)
     Args:
         size: The size of the box in elements, for all axes or for each; it may be a tensor.
 
-    >>> gt.ndimage.fourier_uniform(np.ones(4), 2.0).round(4)
+    >>> gt.scipy.ndimage.fourier_uniform(np.ones(4), 2.0).round(4)
     array([1.    , 0.6366, 0.    , 0.6366])
     """
 
@@ -92,7 +92,9 @@ def fourier_shift(input: ArrayLike, /, shift: Any, n: int = -1, axis: int = -1) 
     Args:
         shift: How far, for all axes or for each; it may be a tensor.
 
-    >>> gt.fft.ifft(gt.ndimage.fourier_shift(np.fft.fft([1.0, 2.0, 3.0, 4.0]), 1)).real.round(12)
+    >>> gt.fft.ifft(gt.scipy.ndimage.fourier_shift(np.fft.fft([1.0, 2.0, 3.0, 4.0]), 1)).real.round(
+    ...     12
+    ... )
     array([4., 1., 2., 3.])
     """
 

@@ -59,13 +59,13 @@ def czt(
         ArgumentError: `m` is less than 1.
         UnsupportedError: `w` or `a` is a tensor.
 
-    >>> np.round(gt.signal.czt(np.array([1.0, 0.0, 0.0])).real, 12)
+    >>> np.round(gt.scipy.signal.czt(np.array([1.0, 0.0, 0.0])).real, 12)
     array([1., 1., 1.])
     """
     x, axis, m, k = _prepared("czt", x, axis, m)
     if isinstance(w, Tensor) or isinstance(a, Tensor):
         raise UnsupportedError(
-            "czt: got a tensor for the points, expected numbers; use gt.signal.freqz"
+            "czt: got a tensor for the points, expected numbers; use gt.scipy.signal.freqz"
         )
     # Around the circle, squares modulo 2m keep all digits.
     chirp = np.exp(-1j * np.pi * (k * k % (2 * m)) / m) if w is None else complex(w) ** (k * k / 2)
@@ -92,7 +92,7 @@ def zoom_fft(
         endpoint: Whether the upper end is the last frequency.
         axis: The axis of time.
 
-    >>> np.round(abs(gt.signal.zoom_fft(np.ones(4), 1.0, 2)), 12)
+    >>> np.round(abs(gt.scipy.signal.zoom_fft(np.ones(4), 1.0, 2)), 12)
     array([4., 0.])
     """
     x, axis, m, k = _prepared("zoom_fft", x, axis, m)

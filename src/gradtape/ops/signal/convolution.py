@@ -105,7 +105,7 @@ def convolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", method: str 
             for "valid".
         ArgumentError: `mode` or `method` is something else.
 
-    >>> gt.signal.convolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0]))
+    >>> gt.scipy.signal.convolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0]))
     array([1., 3., 5., 3.])
     """
     x, h = _prepared("convolve", in1, in2, mode)
@@ -118,7 +118,7 @@ def correlate(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", method: str
     Args:
         in1: The first array.
         in2: The second array, of as many axes.
-        mode: "full", "same" or "valid", as for `gt.signal.convolve`.
+        mode: "full", "same" or "valid", as for `gt.scipy.signal.convolve`.
         method: "auto", "direct" or "fft", likewise.
 
     Raises:
@@ -126,7 +126,7 @@ def correlate(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", method: str
             for "valid".
         ArgumentError: `mode` or `method` is something else.
 
-    >>> gt.signal.correlate(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0]))
+    >>> gt.scipy.signal.correlate(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0]))
     array([0., 1., 2., 3.])
     """
     x, h = _prepared("correlate", in1, in2, mode)
@@ -180,14 +180,14 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", axes: Axi
     Args:
         in1: The first array.
         in2: The second array, of as many axes.
-        mode: "full", "same" or "valid", as for `gt.signal.convolve`.
+        mode: "full", "same" or "valid", as for `gt.scipy.signal.convolve`.
         axes: Over which axes; None takes all of them. The others broadcast.
 
     Raises:
         ShapeError: The numbers of axes differ, an array is empty, or the shapes do not fit.
         ArgumentError: `mode` is something else.
 
-    >>> np.round(gt.signal.fftconvolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0])), 12)
+    >>> np.round(gt.scipy.signal.fftconvolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0])), 12)
     array([1., 3., 5., 3.])
     """
     x, h = _prepared("fftconvolve", in1, in2, mode)
@@ -200,14 +200,14 @@ def oaconvolve(in1: ArrayLike, in2: ArrayLike, /, mode: str = "full", axes: Axis
     Args:
         in1: The first array.
         in2: The second array, of as many axes.
-        mode: "full", "same" or "valid", as for `gt.signal.convolve`.
+        mode: "full", "same" or "valid", as for `gt.scipy.signal.convolve`.
         axes: Over which axes; None takes all of them. The others broadcast.
 
     Raises:
         ShapeError: The numbers of axes differ, an array is empty, or the shapes do not fit.
         ArgumentError: `mode` is something else.
 
-    >>> np.round(gt.signal.oaconvolve(np.ones(5), np.array([1.0, 1.0])), 12)
+    >>> np.round(gt.scipy.signal.oaconvolve(np.ones(5), np.array([1.0, 1.0])), 12)
     array([1., 2., 2., 2., 2., 1.])
     """
     name = "oaconvolve"
@@ -257,7 +257,7 @@ def _over_images(
     Args:
         in1: The first matrix.
         in2: The second matrix{turned}.
-        mode: "full", "same" or "valid", as for `gt.signal.convolve`.
+        mode: "full", "same" or "valid", as for `gt.scipy.signal.convolve`.
         boundary: How the first matrix is continued: "fill" by a number, "wrap" by itself,
             "symm" mirrored.
         fillvalue: The number for "fill".
@@ -267,12 +267,12 @@ def _over_images(
         ArgumentError: `mode` or `boundary` is something else.
 
     convolve2d:
-    >>> gt.signal.convolve2d(np.eye(2), np.ones((1, 2)), boundary="wrap")
+    >>> gt.scipy.signal.convolve2d(np.eye(2), np.ones((1, 2)), boundary="wrap")
     array([[1., 1., 1.],
            [1., 1., 1.]])
 
     correlate2d:
-    >>> gt.signal.correlate2d(np.eye(2), np.array([[1.0, 2.0]]), mode="valid")
+    >>> gt.scipy.signal.correlate2d(np.eye(2), np.array([[1.0, 2.0]]), mode="valid")
     array([[1.],
            [2.]])
     """

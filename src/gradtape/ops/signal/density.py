@@ -123,7 +123,7 @@ def welch(
         The frequencies, and the density.
 
     >>> x = np.cos(np.pi / 2 * np.arange(8))
-    >>> gt.signal.welch(x, window="boxcar", nperseg=4)[1].round(12)
+    >>> gt.scipy.signal.welch(x, window="boxcar", nperseg=4)[1].round(12)
     array([0., 2., 0.])
     """
     options = (fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling)
@@ -156,7 +156,7 @@ def csd(
         The frequencies, and the density, which is complex.
 
     >>> x = np.cos(np.pi / 2 * np.arange(8))
-    >>> gt.signal.csd(x, -x, window="boxcar", nperseg=4)[1].real.round(12) + 0.0
+    >>> gt.scipy.signal.csd(x, -x, window="boxcar", nperseg=4)[1].real.round(12) + 0.0
     array([ 0., -2.,  0.])
     """
     y = None if y is x else as_array(y)
@@ -179,14 +179,14 @@ def periodogram(
     """The power spectral density of a signal by the transform of all of it.
 
     Args:
-        window: The factors of its elements, as for `gt.signal.welch`; None for no window.
+        window: The factors of its elements, as for `gt.scipy.signal.welch`; None for no window.
         nfft: How many points are transformed: the signal is cut off, or continued by zeros.
         detrend: The trend to subtract: "constant", "linear", False, or a function.
 
     Returns:
         The frequencies, and the density.
 
-    >>> gt.signal.periodogram(np.array([1.0, 0.0, -1.0, 0.0]))[1]
+    >>> gt.scipy.signal.periodogram(np.array([1.0, 0.0, -1.0, 0.0]))[1]
     array([0., 2., 0.])
     """
     x, at = time_last("periodogram", x, axis)
@@ -220,7 +220,7 @@ def coherence(
         The frequencies, and the coherence.
 
     >>> x = np.array([1.0, 3.0, 2.0, -1.0, 0.0, 1.0, 5.0, 2.0])
-    >>> gt.signal.coherence(x, 2 * x, nperseg=4)[1].round(12)
+    >>> gt.scipy.signal.coherence(x, 2 * x, nperseg=4)[1].round(12)
     array([1., 1., 1.])
     """
     options = (fs, window, nperseg, noverlap, nfft, detrend, True, "density", axis, "mean")
@@ -255,7 +255,7 @@ def spectrogram(
         The frequencies, the times of the segments, and the result, with the frequencies along
         `axis` and the times along a new last axis.
 
-    >>> gt.signal.spectrogram(np.ones(8), window="boxcar", nperseg=4, detrend=False)[2]
+    >>> gt.scipy.signal.spectrogram(np.ones(8), window="boxcar", nperseg=4, detrend=False)[2]
     array([[4., 4.],
            [0., 0.],
            [0., 0.]])

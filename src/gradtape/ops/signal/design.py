@@ -172,7 +172,7 @@ def butter(
 ) -> Any:
     """Butterworth's filter, with the flattest pass band; differentiable in the frequencies.
 
-    >>> b, a = gt.signal.butter(1, 0.5)
+    >>> b, a = gt.scipy.signal.butter(1, 0.5)
     >>> b, np.round(a, 12) + 0.0
     (array([0.5, 0.5]), array([1., 0.]))
     """
@@ -195,7 +195,7 @@ def cheby1(
     Args:
         rp: The height of the ripples in decibels, which may be a tensor.
 
-    >>> gt.signal.cheby1(2, 1.0, 0.3)[0].round(4)
+    >>> gt.scipy.signal.cheby1(2, 1.0, 0.3)[0].round(4)
     array([0.1382, 0.2765, 0.1382])
     """
     return _designed("cheby1", _chebyshev, (N, rp), Wn, btype, analog, output, fs)
@@ -216,9 +216,9 @@ def cheby2(
 
     Args:
         rs: The attenuation there in decibels, which may be a tensor.
-        Wn: Where that begins, in units as for `gt.signal.butter`.
+        Wn: Where that begins, in units as for `gt.scipy.signal.butter`.
 
-    >>> gt.signal.cheby2(2, 20.0, 0.3)[0].round(4)
+    >>> gt.scipy.signal.cheby2(2, 20.0, 0.3)[0].round(4)
     array([ 0.1119, -0.0708,  0.1119])
     """
     return _designed("cheby2", _inverse_chebyshev, (N, rs), Wn, btype, analog, output, fs)
@@ -245,7 +245,7 @@ def ellip(
     Raises:
         UnsupportedError: `rp` or `rs` is a tensor.
 
-    >>> gt.signal.ellip(2, 1.0, 20.0, 0.3)[0].round(4)
+    >>> gt.scipy.signal.ellip(2, 1.0, 20.0, 0.3)[0].round(4)
     array([0.2011, 0.1829, 0.2011])
     """
     return _designed("ellip", _elliptic, (N, rp, rs), Wn, btype, analog, output, fs)
@@ -265,10 +265,10 @@ def bessel(
     """Bessel's filter, with the same delay throughout the pass band; differentiable.
 
     Args:
-        Wn: Its frequency, in units as for `gt.signal.butter`.
+        Wn: Its frequency, in units as for `gt.scipy.signal.butter`.
         norm: What happens at that frequency: "phase", "delay" or "mag".
 
-    >>> gt.signal.bessel(2, 0.3)[0].round(4)
+    >>> gt.scipy.signal.bessel(2, 0.3)[0].round(4)
     array([0.1212, 0.2424, 0.1212])
     """
     return _designed("bessel", _bessel, (N, norm), Wn, btype, analog, output, fs)
@@ -301,7 +301,7 @@ def iirnotch(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
     Returns:
         The coefficients b and a.
 
-    >>> gt.signal.iirnotch(0.5, 1.0)[0].round(6) + 0.0
+    >>> gt.scipy.signal.iirnotch(0.5, 1.0)[0].round(6) + 0.0
     array([0.5, 0. , 0.5])
     """
     return _notch("iirnotch", w0, Q, fs, peak=False)
@@ -318,7 +318,7 @@ def iirpeak(w0: Any, Q: Any, /, fs: Any = 2.0) -> tuple[Array, Array]:
     Returns:
         The coefficients b and a.
 
-    >>> gt.signal.iirpeak(0.5, 1.0)[0]
+    >>> gt.scipy.signal.iirpeak(0.5, 1.0)[0]
     array([ 0.5,  0. , -0.5])
     """
     return _notch("iirpeak", w0, Q, fs, peak=True)

@@ -88,7 +88,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any
         ArgumentError: The first of `a` is 0, and there are others; compiled code gives what
             dividing by it gives.
 
-    >>> gt.signal.lfilter([1.0], [1.0, -0.5], np.array([1.0, 0.0, 0.0]))
+    >>> gt.scipy.signal.lfilter([1.0], [1.0, -0.5], np.array([1.0, 0.0, 0.0]))
     array([1.  , 0.5 , 0.25])
     """
     b, a = coefficients_of("lfilter", b, a)
@@ -105,7 +105,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any
 
 
 def lfilter_zi(b: ArrayLike, a: ArrayLike, /) -> Array:
-    """The state of `gt.signal.lfilter` after an infinitely long signal of ones.
+    """The state of `gt.scipy.signal.lfilter` after an infinitely long signal of ones.
 
     Args:
         b: The coefficients of the signal.
@@ -114,7 +114,7 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike, /) -> Array:
     Raises:
         ShapeError: Coefficients do not have one axis.
 
-    >>> gt.signal.lfilter_zi([1.0, 1.0], [1.0, -0.5])
+    >>> gt.scipy.signal.lfilter_zi([1.0, 1.0], [1.0, -0.5])
     array([3.])
     """
     b, a = as_many(*in_common("lfilter_zi", *coefficients_of("lfilter_zi", b, a)))
@@ -127,7 +127,7 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike, /) -> Array:
 
 
 def lfiltic(b: ArrayLike, a: ArrayLike, y: ArrayLike, /, x: Any = None) -> Array:
-    """The state of `gt.signal.lfilter` after some outputs and inputs.
+    """The state of `gt.scipy.signal.lfilter` after some outputs and inputs.
 
     Args:
         b: The coefficients of the signal.
@@ -135,7 +135,7 @@ def lfiltic(b: ArrayLike, a: ArrayLike, y: ArrayLike, /, x: Any = None) -> Array
         y: Earlier outputs, the latest first; zeros before those given.
         x: Earlier inputs, likewise; zeros if it is None.
 
-    >>> gt.signal.lfiltic([1.0], [1.0, -0.5], [2.0])
+    >>> gt.scipy.signal.lfiltic([1.0], [1.0, -0.5], [2.0])
     array([1.])
     """
     b, a = coefficients_of("lfiltic", b, a)
@@ -193,7 +193,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> 
         AxisError: There is no such axis.
         ShapeError: `sos` or `zi` does not fit.
 
-    >>> gt.signal.sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], np.array([1.0, 0.0, 0.0]))
+    >>> gt.scipy.signal.sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], np.array([1.0, 0.0, 0.0]))
     array([1.  , 0.5 , 0.25])
     """
     sos = sections_of("sosfilt", sos)
@@ -218,15 +218,15 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, /, axis: int = -1, zi: Any = None) -> 
 
 
 def sosfilt_zi(sos: ArrayLike, /) -> Array:
-    """The states of `gt.signal.sosfilt` after an infinitely long signal of ones.
+    """The states of `gt.scipy.signal.sosfilt` after an infinitely long signal of ones.
 
     Args:
-        sos: One row per section, as for `gt.signal.sosfilt`.
+        sos: One row per section, as for `gt.scipy.signal.sosfilt`.
 
     Raises:
         ShapeError: `sos` does not fit.
 
-    >>> gt.signal.sosfilt_zi([[1.0, 1.0, 0.0, 1.0, -0.5, 0.0]])
+    >>> gt.scipy.signal.sosfilt_zi([[1.0, 1.0, 0.0, 1.0, -0.5, 0.0]])
     array([[3., 0.]])
     """
     (sos,) = in_common("sosfilt_zi", sections_of("sosfilt_zi", sos))

@@ -70,7 +70,7 @@ def firwin(
             sampling rate is to pass, which an even number of coefficients cannot do.
         ShapeError: Edges or the window do not have one axis of as many elements.
 
-    >>> gt.signal.firwin(3, 0.5).round(6)
+    >>> gt.scipy.signal.firwin(3, 0.5).round(6)
     array([0.046221, 0.907557, 0.046221])
     """
     numtaps = operator.index(numtaps)

@@ -66,7 +66,7 @@ def upfirdn(
         ShapeError: The filter does not have one axis, or something is empty.
         ArgumentError: `up`, `down` or `mode` is something else.
 
-    >>> gt.signal.upfirdn(np.array([1.0, 1.0]), np.array([1.0, 2.0]), up=2)
+    >>> gt.scipy.signal.upfirdn(np.array([1.0, 1.0]), np.array([1.0, 2.0]), up=2)
     array([1., 1., 2., 2.])
     """
     h = vector("upfirdn", "a filter", h)
@@ -107,8 +107,8 @@ def resample_poly(
         down: The divisor of the rate.
         axis: The axis of time.
         window: The window the filter is designed with, or its coefficients.
-        padtype: What lies beyond the ends: as for `gt.signal.upfirdn`, or "mean", "minimum" or
-            "maximum" of the signal.
+        padtype: What lies beyond the ends: as for `gt.scipy.signal.upfirdn`, or "mean", "minimum"
+            or "maximum" of the signal.
         cval: The number for "constant"; 0 if it is None.
 
     Raises:
@@ -116,7 +116,7 @@ def resample_poly(
         ShapeError: Something is empty.
         ArgumentError: `up`, `down` or `padtype` is something else.
 
-    >>> gt.signal.resample_poly(np.ones(4), 1, 2, padtype="edge").round(3)
+    >>> gt.scipy.signal.resample_poly(np.ones(4), 1, 2, padtype="edge").round(3)
     array([1., 1.])
     """
     name = "resample_poly"
@@ -182,7 +182,7 @@ def decimate(
         ArgumentError: `q` or `ftype` is something else.
         ShapeError: The signal is too short for the filter.
 
-    >>> gt.signal.decimate(np.ones(8), 2, ftype="fir").shape
+    >>> gt.scipy.signal.decimate(np.ones(8), 2, ftype="fir").shape
     (4,)
     """
     import scipy.signal
@@ -237,7 +237,7 @@ def savgol_filter(
         ShapeError: The signal is shorter than a window, for "interp".
         ArgumentError: `window_length`, `polyorder` or `mode` is something else.
 
-    >>> gt.signal.savgol_filter(np.array([0.0, 1.0, 4.0, 9.0, 16.0]), 3, 2).round(12) + 0.0
+    >>> gt.scipy.signal.savgol_filter(np.array([0.0, 1.0, 4.0, 9.0, 16.0]), 3, 2).round(12) + 0.0
     array([ 0.,  1.,  4.,  9., 16.])
     """
     import scipy.signal

@@ -70,7 +70,7 @@ def freqz(
     Raises:
         ShapeError: Coefficients do not have one axis.
 
-    >>> w, h = gt.signal.freqz([0.5, 0.5], worN=2)
+    >>> w, h = gt.scipy.signal.freqz([0.5, 0.5], worN=2)
     >>> np.abs(h).round(6)
     array([1.      , 0.707107])
     """
@@ -82,15 +82,15 @@ def freqz(
 def freqz_sos(
     sos: ArrayLike, /, worN: Any = 512, whole: bool = False, fs: Any = _RATE
 ) -> tuple[Any, Array]:
-    """The complex response of sections of second order, as `gt.signal.freqz` has it.
+    """The complex response of sections of second order, as `gt.scipy.signal.freqz` has it.
 
     Args:
-        sos: One row per section, as for `gt.signal.sosfilt`.
+        sos: One row per section, as for `gt.scipy.signal.sosfilt`.
         worN: How many frequencies, or which.
         whole: Whether they go up to the sampling rate.
         fs: The sampling rate.
 
-    >>> np.abs(gt.signal.freqz_sos([[0.5, 0.5, 0.0, 1.0, 0.0, 0.0]], worN=2)[1]).round(6)
+    >>> np.abs(gt.scipy.signal.freqz_sos([[0.5, 0.5, 0.0, 1.0, 0.0, 0.0]], worN=2)[1]).round(6)
     array([1.      , 0.707107])
     """
     sos = sections_of("freqz_sos", sos)
@@ -114,11 +114,11 @@ def freqz_zpk(
         z: The zeros.
         p: The poles.
         k: The gain.
-        worN: How many frequencies, or which, as for `gt.signal.freqz`.
+        worN: How many frequencies, or which, as for `gt.scipy.signal.freqz`.
         whole: Whether they go up to the sampling rate.
         fs: The sampling rate.
 
-    >>> np.abs(gt.signal.freqz_zpk([-1.0], [], 0.5, worN=2)[1]).round(6)
+    >>> np.abs(gt.scipy.signal.freqz_zpk([-1.0], [], 0.5, worN=2)[1]).round(6)
     array([1.      , 0.707107])
     """
     w, given = _angles(worN, whole, fs)
@@ -156,7 +156,7 @@ def freqs(b: ArrayLike, a: ArrayLike, /, worN: Any = 200) -> tuple[Any, Array]:
     Returns:
         The frequencies, and the response.
 
-    >>> w, h = gt.signal.freqs([1.0], [1.0, 1.0], [0.0, 1.0])
+    >>> w, h = gt.scipy.signal.freqs([1.0], [1.0, 1.0], [0.0, 1.0])
     >>> h
     array([1. +0.j , 0.5-0.5j])
     """
@@ -172,9 +172,9 @@ def freqs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, worN: Any = 200) -> t
         z: The zeros.
         p: The poles.
         k: The gain.
-        worN: Which frequencies, or how many, as for `gt.signal.freqs`.
+        worN: Which frequencies, or how many, as for `gt.scipy.signal.freqs`.
 
-    >>> gt.signal.freqs_zpk([], [-1.0], 1.0, [0.0, 1.0])[1]
+    >>> gt.scipy.signal.freqs_zpk([], [-1.0], 1.0, [0.0, 1.0])[1]
     array([1. +0.j , 0.5-0.5j])
     """
     w = _found(worN, as_array(z), as_array(p), "zp")
@@ -188,14 +188,14 @@ def group_delay(
 
     Args:
         system: The coefficients b and a.
-        w: How many frequencies, or which, as for `gt.signal.freqz`.
+        w: How many frequencies, or which, as for `gt.scipy.signal.freqz`.
         whole: Whether they go up to the sampling rate.
         fs: The sampling rate.
 
     Returns:
         The frequencies, and the delay; 0 where nothing passes and it is undefined.
 
-    >>> gt.signal.group_delay(([0.0, 0.0, 1.0], [1.0]), 2)[1].round(12)
+    >>> gt.scipy.signal.group_delay(([0.0, 0.0, 1.0], [1.0]), 2)[1].round(12)
     array([2., 2.])
     """
     b, a = (vector("group_delay", "coefficients", one) for one in system)

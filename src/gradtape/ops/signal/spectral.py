@@ -37,7 +37,7 @@ def hilbert(x: ArrayLike, /, N: int | None = None, axis: int = -1) -> Array:
         AxisError: There is no such axis.
         ShapeError: There are no points.
 
-    >>> np.abs(gt.signal.hilbert(np.array([1.0, 0.0, -1.0, 0.0])))
+    >>> np.abs(gt.scipy.signal.hilbert(np.array([1.0, 0.0, -1.0, 0.0])))
     array([1., 1., 1., 1.])
     """
     x = as_array(x)
@@ -83,7 +83,7 @@ def hilbert2(x: ArrayLike, /, N: Any = None, axes: Axis = (-2, -1)) -> Array:
         AxisError: There are no such axes.
         ArgumentError: There are not two axes.
 
-    >>> np.round(gt.signal.hilbert2(np.ones((2, 2))).real, 12)
+    >>> np.round(gt.scipy.signal.hilbert2(np.ones((2, 2))).real, 12)
     array([[1., 1.],
            [1., 1.]])
     """
@@ -111,7 +111,7 @@ def detrend(data: ArrayLike, /, axis: int = -1, type: str = "linear", bp: Any = 
         AxisError: There is no such axis.
         ArgumentError: `type` is something else, or a line begins beyond the end.
 
-    >>> np.round(gt.signal.detrend(np.array([1.0, 3.0, 5.0])), 12) + 0.0
+    >>> np.round(gt.scipy.signal.detrend(np.array([1.0, 3.0, 5.0])), 12) + 0.0
     array([0., 0., 0.])
     """
     x = as_array(data)
@@ -173,7 +173,7 @@ def resample(
         ShapeError: There are no samples, or the window does not fit.
         ArgumentError: `domain` is something else.
 
-    >>> np.round(gt.signal.resample(np.array([1.0, 0.0, -1.0, 0.0]), 8)[::2], 12) + 0.0
+    >>> np.round(gt.scipy.signal.resample(np.array([1.0, 0.0, -1.0, 0.0]), 8)[::2], 12) + 0.0
     array([ 1.,  0., -1.,  0.])
     """
     x, num = as_array(x), operator.index(num)

@@ -68,7 +68,7 @@ def stft(
         AxisError: There is no such axis.
         ArgumentError: An option has another value.
 
-    >>> frequencies, times, z = gt.signal.stft(np.ones(4), nperseg=4, boundary=None)
+    >>> frequencies, times, z = gt.scipy.signal.stft(np.ones(4), nperseg=4, boundary=None)
     >>> np.abs(z[:, 0]).round(6)
     array([1. , 0.5, 0. ])
     """
@@ -110,7 +110,7 @@ def istft(
     """The signal that best fits a spectrum over time.
 
     Args:
-        Zxx: The spectrum, as `gt.signal.stft` gives it.
+        Zxx: The spectrum, as `gt.scipy.signal.stft` gives it.
         fs: The sampling rate of the signal.
         window: The window it was computed with.
         nperseg: How many elements a segment has; as many as the frequencies tell if it is None.
@@ -130,8 +130,8 @@ def istft(
         ArgumentError: An option has another value.
         ShapeError: There are not two different axes.
 
-    >>> _, _, z = gt.signal.stft(np.arange(8.0), nperseg=4)
-    >>> gt.signal.istft(z, nperseg=4)[1].round(12) + 0.0
+    >>> _, _, z = gt.scipy.signal.stft(np.arange(8.0), nperseg=4)
+    >>> gt.scipy.signal.istft(z, nperseg=4)[1].round(12) + 0.0
     array([0., 1., 2., 3., 4., 5., 6., 7.])
     """
     z = as_array(Zxx)

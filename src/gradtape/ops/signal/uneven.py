@@ -45,7 +45,7 @@ def lombscargle(
         ArgumentError: `normalize` is something else.
 
     >>> t = np.arange(8.0)
-    >>> gt.signal.lombscargle(t, np.cos(np.pi / 4 * t), [np.pi / 4]).round(6)
+    >>> gt.scipy.signal.lombscargle(t, np.cos(np.pi / 4 * t), [np.pi / 4]).round(6)
     array([2.])
     """
     check_choice("lombscargle", (*_NORMALIZATIONS, "amplitude"), normalize=normalize)

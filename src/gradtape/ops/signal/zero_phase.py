@@ -153,7 +153,7 @@ def filtfilt(
         ShapeError: Coefficients do not have one axis, or the signal is too short.
         ArgumentError: `padtype` or `method` is something else.
 
-    >>> gt.signal.filtfilt([0.5, 0.5], [1.0], np.array([0.0, 0.0, 4.0, 0.0, 0.0]), padlen=2)
+    >>> gt.scipy.signal.filtfilt([0.5, 0.5], [1.0], np.array([0.0, 0.0, 4.0, 0.0, 0.0]), padlen=2)
     array([0., 1., 2., 1., 0.])
     """
     check_choice("filtfilt", ("pad", "gust"), method=method)
@@ -185,7 +185,7 @@ def sosfiltfilt(
     """Sections of second order applied forwards and backwards, so that they delay nothing.
 
     Args:
-        sos: One row per section, as for `gt.signal.sosfilt`.
+        sos: One row per section, as for `gt.scipy.signal.sosfilt`.
         x: The signal.
         axis: The axis of time.
         padtype: How the signal is continued at the ends: "odd", "even", "constant" or None.
@@ -199,7 +199,7 @@ def sosfiltfilt(
         ArgumentError: `padtype` is something else.
 
     >>> sos = [[0.5, 0.5, 0.0, 1.0, 0.0, 0.0]]
-    >>> gt.signal.sosfiltfilt(sos, np.array([0.0, 0.0, 4.0, 0.0, 0.0]), padlen=2)
+    >>> gt.scipy.signal.sosfiltfilt(sos, np.array([0.0, 0.0, 4.0, 0.0, 0.0]), padlen=2)
     array([0., 1., 2., 1., 0.])
     """
     name = "sosfiltfilt"

@@ -102,7 +102,7 @@ def lp2lp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0) -> Zpk
     Raises:
         ArgumentError: There are more zeros than poles.
 
-    >>> z, p, k = gt.signal.lp2lp_zpk([], [-1.0], 1.0, 3.0)
+    >>> z, p, k = gt.scipy.signal.lp2lp_zpk([], [-1.0], 1.0, 3.0)
     >>> float(p[0].real), float(k)
     (-3.0, 3.0)
     """
@@ -119,7 +119,7 @@ def lp2hp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0) -> Zpk
         k: Its gain.
         wo: The frequency of the high-pass filter, which may be a tensor.
 
-    >>> z, p, k = gt.signal.lp2hp_zpk([], [-1.0], 1.0, 3.0)
+    >>> z, p, k = gt.scipy.signal.lp2hp_zpk([], [-1.0], 1.0, 3.0)
     >>> float(z[0].real), float(p[0].real), float(k)
     (0.0, -3.0, 1.0)
     """
@@ -143,7 +143,7 @@ def lp2bp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0, bw: An
         wo: The middle of the band, which may be a tensor.
         bw: Its width, likewise.
 
-    >>> z, p, k = gt.signal.lp2bp_zpk([], [-1.0], 1.0, 2.0, 5.0)
+    >>> z, p, k = gt.scipy.signal.lp2bp_zpk([], [-1.0], 1.0, 2.0, 5.0)
     >>> np.round(p.real, 12)
     array([-1., -4.])
     """
@@ -162,7 +162,7 @@ def lp2bs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0, bw: An
         wo: The middle of the band, which may be a tensor.
         bw: Its width, likewise.
 
-    >>> z, p, k = gt.signal.lp2bs_zpk([], [-1.0], 1.0, 2.0, 5.0)
+    >>> z, p, k = gt.scipy.signal.lp2bs_zpk([], [-1.0], 1.0, 2.0, 5.0)
     >>> np.round(z.imag, 12)
     array([ 2., -2.])
     """
@@ -182,7 +182,7 @@ def bilinear_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, fs: Any) -> Zpk:
         k: Its gain.
         fs: The sampling rate, which may be a tensor.
 
-    >>> z, p, k = gt.signal.bilinear_zpk([], [-2.0], 2.0, 1.0)
+    >>> z, p, k = gt.scipy.signal.bilinear_zpk([], [-2.0], 2.0, 1.0)
     >>> float(z[0].real), float(p[0].real), float(k)
     (-1.0, 0.0, 0.5)
     """
@@ -228,7 +228,7 @@ def zpk2tf(z: ArrayLike, p: ArrayLike, k: ArrayLike, /) -> tuple[Array, Array]:
         The coefficients, real if the numbers are, or come in conjugate pairs. Under `jit`, complex
         ones raise, as that cannot be known.
 
-    >>> b, a = gt.signal.zpk2tf([1.0], [0.5], 2.0)
+    >>> b, a = gt.scipy.signal.zpk2tf([1.0], [0.5], 2.0)
     >>> b, a
     (array([ 2., -2.]), array([ 1. , -0.5]))
     """
@@ -245,9 +245,9 @@ def sos2tf(sos: ArrayLike, /) -> tuple[Array, Array]:
     """The coefficients b and a of a filter made of sections of second order.
 
     Args:
-        sos: One row per section, as for `gt.signal.sosfilt`.
+        sos: One row per section, as for `gt.scipy.signal.sosfilt`.
 
-    >>> b, a = gt.signal.sos2tf([[1.0, 1.0, 0.0, 1.0, -0.5, 0.0]])
+    >>> b, a = gt.scipy.signal.sos2tf([[1.0, 1.0, 0.0, 1.0, -0.5, 0.0]])
     >>> b, a
     (array([1., 1., 0.]), array([ 1. , -0.5,  0. ]))
     """
@@ -357,7 +357,7 @@ def zpk2sos(
         ArgumentError: Something complex comes without its conjugate.
         UnsupportedError: `pairing` or `analog` is something else.
 
-    >>> gt.signal.zpk2sos([-1.0], [0.5], 2.0)
+    >>> gt.scipy.signal.zpk2sos([-1.0], [0.5], 2.0)
     array([[ 2. ,  2. , -0. ,  1. , -0.5,  0. ]])
     """
     if pairing not in (None, "nearest") or analog:

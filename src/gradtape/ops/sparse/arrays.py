@@ -29,7 +29,7 @@ from gradtape.typing import Array, ArrayLike
 class SparseArray:
     """A sparse matrix: stored numbers, which may be a tensor, at places that are constant.
 
-    It is made by `gt.sparse.csr_array`, `csc_array` and `coo_array`, with arguments as in SciPy.
+    It is made by `gt.scipy.sparse.csr_array`, `csc_array` and `coo_array`, as SciPy's are.
     It multiplies dense arrays and sparse matrices from either side, is added to them, scaled and
     indexed; its numbers are differentiable as any tensor is. There is one way to store it, so that
     `tocsr` and its kin only put the numbers in order.
@@ -43,7 +43,7 @@ class SparseArray:
         coords: The row and the column of each stored number.
 
     >>> def energy(data, x):
-    ...     s = gt.sparse.csr_array((data, [0, 1, 1], [0, 2, 3]), shape=(2, 2))
+    ...     s = gt.scipy.sparse.csr_array((data, [0, 1, 1], [0, 2, 3]), shape=(2, 2))
     ...     return x @ (s @ x)
     >>> gt.grad(energy)(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0]))
     array([1., 2., 4.])
@@ -97,7 +97,7 @@ class SparseArray:
     def with_data(self, data: ArrayLike) -> SparseArray:
         """A matrix with other numbers at the same places.
 
-        >>> s = gt.sparse.csr_array((np.ones(2), [0, 1], [0, 1, 2]), shape=(2, 2))
+        >>> s = gt.scipy.sparse.csr_array((np.ones(2), [0, 1], [0, 1, 2]), shape=(2, 2))
         >>> s.with_data(np.array([3.0, 4.0])).toarray()
         array([[3., 0.],
                [0., 4.]])
@@ -286,7 +286,7 @@ def from_scipy(matrix: Any, /) -> SparseArray:
         matrix: A matrix or array of `scipy.sparse` with two axes.
 
     >>> import scipy.sparse
-    >>> gt.sparse.from_scipy(scipy.sparse.eye_array(2)) @ gt.tensor([1.0, 2.0])
+    >>> gt.scipy.sparse.from_scipy(scipy.sparse.eye_array(2)) @ gt.tensor([1.0, 2.0])
     tensor([1., 2.])
     """
     check_axes("from_scipy", matrix, 2)

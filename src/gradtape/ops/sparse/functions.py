@@ -30,7 +30,7 @@ def matmul(a: Any, b: Any, /) -> Any:
     """The product of a sparse matrix and a dense array, in either order, or of two sparse ones.
 
     Args:
-        a: A sparse matrix, of SciPy or of `gt.sparse`, or a dense array.
+        a: A sparse matrix, of SciPy or of `gt.scipy.sparse`, or a dense array.
         b: The other one of the two.
 
     Returns:
@@ -41,7 +41,7 @@ def matmul(a: Any, b: Any, /) -> Any:
         ArgumentError: None of them is sparse.
 
     >>> import scipy.sparse
-    >>> gt.sparse.matmul(scipy.sparse.csr_array(np.eye(2)), gt.tensor([1.0, 2.0]))
+    >>> gt.scipy.sparse.matmul(scipy.sparse.csr_array(np.eye(2)), gt.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
     if is_sparse(a):
@@ -57,7 +57,7 @@ def spsolve(A: Any, b: Any, /) -> Array:
     """The solution x of `A @ x = b` with a sparse matrix, differentiable in its stored numbers.
 
     Args:
-        A: A square sparse matrix, of SciPy or of `gt.sparse`.
+        A: A square sparse matrix, of SciPy or of `gt.scipy.sparse`.
         b: A vector, a matrix of columns, or a stack of such; also a sparse matrix, which is made
             dense.
 
@@ -66,8 +66,8 @@ def spsolve(A: Any, b: Any, /) -> Array:
         LinAlgError: The matrix is singular.
         ArgumentError: The matrix is not sparse.
 
-    >>> s = gt.sparse.csr_array((np.array([2.0, 4.0]), [0, 1], [0, 1, 2]), shape=(2, 2))
-    >>> gt.sparse.spsolve(s, np.array([2.0, 2.0]))
+    >>> s = gt.scipy.sparse.csr_array((np.array([2.0, 4.0]), [0, 1], [0, 1, 2]), shape=(2, 2))
+    >>> gt.scipy.sparse.spsolve(s, np.array([2.0, 2.0]))
     array([1. , 0.5])
     """
     if not is_sparse(A):
@@ -89,8 +89,10 @@ def spsolve_triangular(
         lower: Whether it is the lower triangle.
         unit_diagonal: Whether to assume ones on the diagonal, whatever is stored there.
 
-    >>> s = gt.sparse.csr_array((np.array([2.0, 1.0, 4.0]), [0, 0, 1], [0, 1, 3]), shape=(2, 2))
-    >>> gt.sparse.spsolve_triangular(s, np.array([2.0, 9.0]))
+    >>> s = gt.scipy.sparse.csr_array(
+    ...     (np.array([2.0, 1.0, 4.0]), [0, 0, 1], [0, 1, 3]), shape=(2, 2)
+    ... )
+    >>> gt.scipy.sparse.spsolve_triangular(s, np.array([2.0, 9.0]))
     array([1., 2.])
     """
     skip = int(unit_diagonal)
@@ -111,7 +113,7 @@ def matrix_power(A: Any, power: int, /) -> SparseArray:
         ShapeError: It is not square.
         ArgumentError: The power is negative.
 
-    >>> gt.sparse.matrix_power(2.0 * gt.sparse.eye_array(2), 3).toarray()
+    >>> gt.scipy.sparse.matrix_power(2.0 * gt.scipy.sparse.eye_array(2), 3).toarray()
     array([[8., 0.],
            [0., 8.]])
     """
@@ -133,7 +135,9 @@ def norm(x: Any, /, ord: Any = None, axis: int | None = None) -> Array:
     Raises:
         ArgumentError: `ord` is something else.
 
-    >>> gt.sparse.norm(gt.sparse.csr_array((np.array([3.0, 4.0]), [0, 1], [0, 1, 2]), shape=(2, 2)))
+    >>> gt.scipy.sparse.norm(
+    ...     gt.scipy.sparse.csr_array((np.array([3.0, 4.0]), [0, 1], [0, 1, 2]), shape=(2, 2))
+    ... )
     np.float64(5.0)
     """
     s = as_sparse(x).in_order()
@@ -158,9 +162,11 @@ def hstack(blocks: Sequence[Any], /) -> SparseArray:
     """Sparse matrices side by side.
 
     Args:
-        blocks: Matrices of as many rows, of SciPy or of `gt.sparse`.
+        blocks: Matrices of as many rows, of SciPy or of `gt.scipy.sparse`.
 
-    >>> gt.sparse.hstack([gt.sparse.eye_array(1), gt.sparse.eye_array(1)]).toarray()
+    >>> gt.scipy.sparse.hstack(
+    ...     [gt.scipy.sparse.eye_array(1), gt.scipy.sparse.eye_array(1)]
+    ... ).toarray()
     array([[1., 1.]])
     """
     import scipy.sparse
@@ -172,9 +178,11 @@ def vstack(blocks: Sequence[Any], /) -> SparseArray:
     """Sparse matrices one below the other.
 
     Args:
-        blocks: Matrices of as many columns, of SciPy or of `gt.sparse`.
+        blocks: Matrices of as many columns, of SciPy or of `gt.scipy.sparse`.
 
-    >>> gt.sparse.vstack([gt.sparse.eye_array(1), gt.sparse.eye_array(1)]).toarray()
+    >>> gt.scipy.sparse.vstack(
+    ...     [gt.scipy.sparse.eye_array(1), gt.scipy.sparse.eye_array(1)]
+    ... ).toarray()
     array([[1.],
            [1.]])
     """
@@ -187,9 +195,11 @@ def block_diag(mats: Sequence[Any], /) -> SparseArray:
     """Sparse matrices along the diagonal of a larger one.
 
     Args:
-        mats: The matrices, of SciPy or of `gt.sparse`.
+        mats: The matrices, of SciPy or of `gt.scipy.sparse`.
 
-    >>> gt.sparse.block_diag([gt.sparse.eye_array(1), 2.0 * gt.sparse.eye_array(1)]).toarray()
+    >>> gt.scipy.sparse.block_diag(
+    ...     [gt.scipy.sparse.eye_array(1), 2.0 * gt.scipy.sparse.eye_array(1)]
+    ... ).toarray()
     array([[1., 0.],
            [0., 2.]])
     """
@@ -204,8 +214,8 @@ def block_array(blocks: Sequence[Sequence[Any]], /) -> SparseArray:
     Args:
         blocks: Rows of matrices; None is a block of zeros.
 
-    >>> one = gt.sparse.eye_array(1)
-    >>> gt.sparse.block_array([[one, None], [one, one]]).toarray()
+    >>> one = gt.scipy.sparse.eye_array(1)
+    >>> gt.scipy.sparse.block_array([[one, None], [one, one]]).toarray()
     array([[1., 0.],
            [1., 1.]])
     """
@@ -237,7 +247,7 @@ def tril(A: Any, /, k: int = 0) -> SparseArray:
         A: The matrix.
         k: Which diagonal; positive ones lie above the middle.
 
-    >>> gt.sparse.tril(gt.sparse.eye_array(2), -1).nnz
+    >>> gt.scipy.sparse.tril(gt.scipy.sparse.eye_array(2), -1).nnz
     0
     """
     import scipy.sparse
@@ -252,7 +262,7 @@ def triu(A: Any, /, k: int = 0) -> SparseArray:
         A: The matrix.
         k: Which diagonal; positive ones lie above the middle.
 
-    >>> gt.sparse.triu(gt.sparse.eye_array(2)).nnz
+    >>> gt.scipy.sparse.triu(gt.scipy.sparse.eye_array(2)).nnz
     2
     """
     import scipy.sparse
@@ -267,7 +277,9 @@ def kron(A: Any, B: Any, /) -> SparseArray:
         A: The matrix whose elements are multiplied
         B: by this one.
 
-    >>> gt.sparse.kron(gt.sparse.eye_array(2), 3.0 * gt.sparse.eye_array(1)).toarray()
+    >>> gt.scipy.sparse.kron(
+    ...     gt.scipy.sparse.eye_array(2), 3.0 * gt.scipy.sparse.eye_array(1)
+    ... ).toarray()
     array([[3., 0.],
            [0., 3.]])
     """

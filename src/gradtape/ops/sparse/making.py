@@ -141,10 +141,10 @@ def csr_array(arg: Any, /, shape: Any = None, dtype: Any = None) -> SparseArray:
         ArgumentError: Something else got, or a place is not there.
         ShapeError: The arrays do not fit.
 
-    >>> s = gt.sparse.csr_array((np.array([1.0, 2.0]), [0, 1], [0, 1, 2]), shape=(2, 2))
+    >>> s = gt.scipy.sparse.csr_array((np.array([1.0, 2.0]), [0, 1], [0, 1, 2]), shape=(2, 2))
     >>> s @ np.array([3.0, 4.0])
     array([3., 8.])
-    >>> gt.sparse.csr_array((np.array([1.0, 2.0]), ([1, 0], [0, 1]))).toarray()
+    >>> gt.scipy.sparse.csr_array((np.array([1.0, 2.0]), ([1, 0], [0, 1]))).toarray()
     array([[0., 2.],
            [1., 0.]])
     """
@@ -165,7 +165,7 @@ def csc_array(arg: Any, /, shape: Any = None, dtype: Any = None) -> SparseArray:
         ArgumentError: Something else got, or a place is not there.
         ShapeError: The arrays do not fit.
 
-    >>> s = gt.sparse.csc_array((np.array([1.0, 2.0]), [1, 0], [0, 1, 2]), shape=(2, 2))
+    >>> s = gt.scipy.sparse.csc_array((np.array([1.0, 2.0]), [1, 0], [0, 1, 2]), shape=(2, 2))
     >>> s.toarray()
     array([[0., 2.],
            [1., 0.]])
@@ -188,7 +188,7 @@ def coo_array(arg: Any, /, shape: Any = None, dtype: Any = None) -> SparseArray:
         ArgumentError: Something else got, or a place is not there.
         ShapeError: The arrays do not fit.
 
-    >>> s = gt.sparse.coo_array((np.array([1.0, 2.0]), ([1, 0], [0, 1])), shape=(2, 2))
+    >>> s = gt.scipy.sparse.coo_array((np.array([1.0, 2.0]), ([1, 0], [0, 1])), shape=(2, 2))
     >>> s.toarray()
     array([[0., 2.],
            [1., 0.]])
@@ -208,7 +208,7 @@ def eye_array(
         dtype: The dtype of the ones.
         format: Not used: there is one way to store a matrix here.
 
-    >>> gt.sparse.eye_array(2).toarray()
+    >>> gt.scipy.sparse.eye_array(2).toarray()
     array([[1., 0.],
            [0., 1.]])
     """
@@ -238,7 +238,7 @@ def diags_array(
     Raises:
         ShapeError: A diagonal does not fit.
 
-    >>> gt.sparse.diags_array([np.ones(2), np.array([5.0])], offsets=[0, 1]).toarray()
+    >>> gt.scipy.sparse.diags_array([np.ones(2), np.array([5.0])], offsets=[0, 1]).toarray()
     array([[1., 5.],
            [0., 1.]])
     """

@@ -36,7 +36,7 @@ def _mean(function: Callable[..., Any], v: Any, z: Any) -> Any:
 def jv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Bessel function of the first kind of order `v`; the derivative is in `z`.
 
-    >>> gt.special.jv(0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.jv(0, np.array([0.0, 1.0]))
     array([1.        , 0.76519769])
     """
 
@@ -46,7 +46,7 @@ def jv(v: ArrayLike, z: ArrayLike, /) -> Array:
 def yv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Bessel function of the second kind of order `v`; the derivative is in `z`.
 
-    >>> gt.special.yv(0, np.array([1.0]))
+    >>> gt.scipy.special.yv(0, np.array([1.0]))
     array([0.08825696])
     """
 
@@ -56,7 +56,7 @@ def yv(v: ArrayLike, z: ArrayLike, /) -> Array:
 def iv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Modified Bessel function of the first kind of order `v`; the derivative is in `z`.
 
-    >>> gt.special.iv(0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.iv(0, np.array([0.0, 1.0]))
     array([1.        , 1.26606588])
     """
 
@@ -66,7 +66,7 @@ def iv(v: ArrayLike, z: ArrayLike, /) -> Array:
 def kv(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of order `v`; the derivative is in `z`.
 
-    >>> gt.special.kv(0, np.array([1.0]))
+    >>> gt.scipy.special.kv(0, np.array([1.0]))
     array([0.42102444])
     """
 
@@ -82,7 +82,7 @@ def kv(v: ArrayLike, z: ArrayLike, /) -> Array:
 def jve(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`jv` times exp(-|imag z|); the derivative is in `z`, of real numbers.
 
-    >>> gt.special.jve(0, np.array([1.0]))
+    >>> gt.scipy.special.jve(0, np.array([1.0]))
     array([0.76519769])
     """
 
@@ -95,7 +95,7 @@ def jve(v: ArrayLike, z: ArrayLike, /) -> Array:
 def yve(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`yv` times exp(-|imag z|); the derivative is in `z`, of real numbers.
 
-    >>> gt.special.yve(0, np.array([1.0]))
+    >>> gt.scipy.special.yve(0, np.array([1.0]))
     array([0.08825696])
     """
 
@@ -108,7 +108,7 @@ def yve(v: ArrayLike, z: ArrayLike, /) -> Array:
 def ive(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`iv` times exp(-|real z|); the derivative is in `z`, of real numbers.
 
-    >>> gt.special.ive(0, np.array([1.0, 1000.0]))
+    >>> gt.scipy.special.ive(0, np.array([1.0, 1000.0]))
     array([0.46575961, 0.01261724])
     """
 
@@ -121,7 +121,7 @@ def ive(v: ArrayLike, z: ArrayLike, /) -> Array:
 def kve(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`kv` times exp(z); the derivative is in `z`.
 
-    >>> gt.special.kve(0, np.array([1.0, 1000.0]))
+    >>> gt.scipy.special.kve(0, np.array([1.0, 1000.0]))
     array([1.14446308, 0.03962832])
     """
 
@@ -146,7 +146,7 @@ _hankel1, _hankel2 = _hankel_op("hankel1"), _hankel_op("hankel2")
 def hankel1(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Hankel function of the first kind, `jv` + i·`yv`; the derivative is in `z`.
 
-    >>> gt.special.hankel1(0, np.array([1.0]))
+    >>> gt.scipy.special.hankel1(0, np.array([1.0]))
     array([0.76519769+0.08825696j])
     """
     return _hankel1(v, as_complex(z))
@@ -155,7 +155,7 @@ def hankel1(v: ArrayLike, z: ArrayLike, /) -> Array:
 def hankel2(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Hankel function of the second kind, `jv` - i·`yv`; the derivative is in `z`.
 
-    >>> gt.special.hankel2(0, np.array([1.0]))
+    >>> gt.scipy.special.hankel2(0, np.array([1.0]))
     array([0.76519769-0.08825696j])
     """
     return _hankel2(v, as_complex(z))
@@ -165,7 +165,7 @@ def hankel2(v: ArrayLike, z: ArrayLike, /) -> Array:
 def hankel1e(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`hankel1` times exp(-i·z); the derivative is in `z`.
 
-    >>> gt.special.hankel1e(0, np.array([1.0]))
+    >>> gt.scipy.special.hankel1e(0, np.array([1.0]))
     array([0.48770375-0.59620621j])
     """
     return scaled_derivative(v, as_complex(z), kind="hankel1e", order=0)
@@ -175,7 +175,7 @@ def hankel1e(v: ArrayLike, z: ArrayLike, /) -> Array:
 def hankel2e(v: ArrayLike, z: ArrayLike, /) -> Array:
     """`hankel2` times exp(i·z); the derivative is in `z`.
 
-    >>> gt.special.hankel2e(0, np.array([1.0]))
+    >>> gt.scipy.special.hankel2e(0, np.array([1.0]))
     array([0.48770375+0.59620621j])
     """
     return scaled_derivative(v, as_complex(z), kind="hankel2e", order=0)
@@ -187,7 +187,7 @@ def hankel2e(v: ArrayLike, z: ArrayLike, /) -> Array:
 def yn(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Bessel function of the second kind of integer order `n`; see `yv`.
 
-    >>> gt.special.yn(0, np.array([1.0]))
+    >>> gt.scipy.special.yn(0, np.array([1.0]))
     array([0.08825696])
     """
     return yv(n, x)
@@ -196,7 +196,7 @@ def yn(n: ArrayLike, x: ArrayLike, /) -> Array:
 def kn(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of integer order `n`; see `kv`.
 
-    >>> gt.special.kn(0, np.array([1.0]))
+    >>> gt.scipy.special.kn(0, np.array([1.0]))
     array([0.42102444])
     """
     return kv(n, x)

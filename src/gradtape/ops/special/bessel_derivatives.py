@@ -24,7 +24,7 @@ def _derivative(
 def jvp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
     """Derivative of order `n` of `jv` in its argument.
 
-    >>> gt.special.jvp(0, np.array([1.0]))
+    >>> gt.scipy.special.jvp(0, np.array([1.0]))
     array([-0.44005059])
     """
     return _derivative("jvp", jv, -1.0, v, z, n)
@@ -33,7 +33,7 @@ def jvp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
 def yvp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
     """Derivative of order `n` of `yv` in its argument.
 
-    >>> gt.special.yvp(0, np.array([1.0]))
+    >>> gt.scipy.special.yvp(0, np.array([1.0]))
     array([0.78121282])
     """
     return _derivative("yvp", yv, -1.0, v, z, n)
@@ -42,7 +42,7 @@ def yvp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
 def ivp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
     """Derivative of order `n` of `iv` in its argument.
 
-    >>> gt.special.ivp(0, np.array([1.0]))
+    >>> gt.scipy.special.ivp(0, np.array([1.0]))
     array([0.5651591])
     """
     return _derivative("ivp", iv, 1.0, v, z, n)
@@ -51,7 +51,7 @@ def ivp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
 def kvp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
     """Derivative of order `n` of `kv` in its argument.
 
-    >>> gt.special.kvp(0, np.array([1.0]))
+    >>> gt.scipy.special.kvp(0, np.array([1.0]))
     array([-0.60190723])
     """
     return (-1) ** int(n) * _derivative("kvp", kv, 1.0, v, z, n)
@@ -60,7 +60,7 @@ def kvp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
 def h1vp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
     """Derivative of order `n` of `hankel1` in its argument.
 
-    >>> gt.special.h1vp(0, np.array([1.0]))
+    >>> gt.scipy.special.h1vp(0, np.array([1.0]))
     array([-0.44005059+0.78121282j])
     """
     return _derivative("h1vp", hankel1, -1.0, v, z, n)
@@ -69,7 +69,7 @@ def h1vp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
 def h2vp(v: ArrayLike, z: ArrayLike, /, n: int = 1) -> Array:
     """Derivative of order `n` of `hankel2` in its argument.
 
-    >>> gt.special.h2vp(0, np.array([1.0]))
+    >>> gt.scipy.special.h2vp(0, np.array([1.0]))
     array([-0.44005059-0.78121282j])
     """
     return _derivative("h2vp", hankel2, -1.0, v, z, n)

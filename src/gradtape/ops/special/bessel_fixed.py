@@ -21,7 +21,7 @@ from gradtape.typing import Array, ArrayLike
 def j0(x: ArrayLike, /) -> Array:
     """Bessel function of the first kind of order 0.
 
-    >>> gt.special.j0(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.j0(np.array([0.5, 1.0]))
     array([0.93846981, 0.76519769])
     """
 
@@ -31,7 +31,7 @@ def j0(x: ArrayLike, /) -> Array:
 def j1(x: ArrayLike, /) -> Array:
     """Bessel function of the first kind of order 1.
 
-    >>> gt.special.j1(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.j1(np.array([0.5, 1.0]))
     array([0.24226846, 0.44005059])
     """
 
@@ -41,7 +41,7 @@ def j1(x: ArrayLike, /) -> Array:
 def y0(x: ArrayLike, /) -> Array:
     """Bessel function of the second kind of order 0.
 
-    >>> gt.special.y0(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.y0(np.array([0.5, 1.0]))
     array([-0.44451873,  0.08825696])
     """
 
@@ -51,7 +51,7 @@ def y0(x: ArrayLike, /) -> Array:
 def y1(x: ArrayLike, /) -> Array:
     """Bessel function of the second kind of order 1.
 
-    >>> gt.special.y1(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.y1(np.array([0.5, 1.0]))
     array([-1.47147239, -0.78121282])
     """
 
@@ -61,7 +61,7 @@ def y1(x: ArrayLike, /) -> Array:
 def i0(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the first kind of order 0.
 
-    >>> gt.special.i0(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.i0(np.array([0.5, 1.0]))
     array([1.06348337, 1.26606588])
     """
 
@@ -71,7 +71,7 @@ def i0(x: ArrayLike, /) -> Array:
 def i1(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the first kind of order 1.
 
-    >>> gt.special.i1(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.i1(np.array([0.5, 1.0]))
     array([0.25789431, 0.5651591 ])
     """
 
@@ -128,7 +128,7 @@ def _k_slope(order: int, x: Any, near: Any) -> Any:
 def i0e(x: ArrayLike, /) -> Array:
     """`i0` times exp(-|x|), which does not overflow.
 
-    >>> gt.special.i0e(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.i0e(np.array([0.5, 1.0]))
     array([0.64503527, 0.46575961])
     """
 
@@ -143,7 +143,7 @@ def i0e(x: ArrayLike, /) -> Array:
 def i1e(x: ArrayLike, /) -> Array:
     """`i1` times exp(-|x|), which does not overflow.
 
-    >>> gt.special.i1e(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.i1e(np.array([0.5, 1.0]))
     array([0.1564208 , 0.20791042])
     """
 
@@ -203,7 +203,7 @@ def i2e(x: ArrayLike, /) -> Array:
 def k0(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of order 0.
 
-    >>> gt.special.k0(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.k0(np.array([0.5, 1.0]))
     array([0.92441907, 0.42102444])
     """
 
@@ -213,7 +213,7 @@ def k0(x: ArrayLike, /) -> Array:
 def k1(x: ArrayLike, /) -> Array:
     """Modified Bessel function of the second kind of order 1.
 
-    >>> gt.special.k1(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.k1(np.array([0.5, 1.0]))
     array([1.65644112, 0.60190723])
     """
 
@@ -223,7 +223,7 @@ def k1(x: ArrayLike, /) -> Array:
 def k0e(x: ArrayLike, /) -> Array:
     """`k0` times exp(x), which does not vanish.
 
-    >>> gt.special.k0e(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.k0e(np.array([0.5, 1.0]))
     array([1.52410939, 1.14446308])
     """
 
@@ -233,6 +233,6 @@ def k0e(x: ArrayLike, /) -> Array:
 def k1e(x: ArrayLike, /) -> Array:
     """`k1` times exp(x), which does not vanish.
 
-    >>> gt.special.k1e(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.k1e(np.array([0.5, 1.0]))
     array([2.73100971, 1.63615349])
     """

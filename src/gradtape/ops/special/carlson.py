@@ -103,7 +103,7 @@ def _elliprd_by_z(ct: Any, out: Any, x: Any, y: Any, z: Any) -> Any:
 def elliprd(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
     """Symmetric elliptic integral of the second kind, degenerate in `z`.
 
-    >>> gt.special.elliprd(0.0, 2.0, np.array([1.0]))
+    >>> gt.scipy.special.elliprd(0.0, 2.0, np.array([1.0]))
     array([1.79721035])
     """
 
@@ -120,7 +120,7 @@ def elliprd(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
 def elliprf(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
     """Completely symmetric elliptic integral of the first kind.
 
-    >>> gt.special.elliprf(1.0, 2.0, np.array([0.0]))
+    >>> gt.scipy.special.elliprf(1.0, 2.0, np.array([0.0]))
     array([1.31102878])
     """
 
@@ -152,7 +152,7 @@ def _elliprc_by(i: int) -> Any:
 def elliprc(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Degenerate symmetric elliptic integral, `elliprf` of x, y and y.
 
-    >>> gt.special.elliprc(np.array([1.0, 0.0]), 1.0)
+    >>> gt.scipy.special.elliprc(np.array([1.0, 0.0]), 1.0)
     array([1.        , 1.57079633])
     """
 
@@ -174,7 +174,7 @@ def _elliprg_by(x: Any, y: Any, z: Any) -> Any:
 def elliprg(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Array:
     """Completely symmetric elliptic integral of the second kind.
 
-    >>> gt.special.elliprg(1.0, 2.0, np.array([0.0]))
+    >>> gt.scipy.special.elliprg(1.0, 2.0, np.array([0.0]))
     array([0.95504945])
     """
 
@@ -193,6 +193,6 @@ def _elliprj_by_x(ct: Any, _out: Any, x: Any, y: Any, z: Any, p: Any) -> Any:
 def elliprj(x: ArrayLike, y: ArrayLike, z: ArrayLike, p: ArrayLike, /) -> Array:
     """Symmetric elliptic integral of the third kind; its derivatives are for real numbers, p > 0.
 
-    >>> gt.special.elliprj(1.0, 2.0, np.array([0.0]), 3.0)
+    >>> gt.scipy.special.elliprj(1.0, 2.0, np.array([0.0]), 3.0)
     array([0.77688624])
     """

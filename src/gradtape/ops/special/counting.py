@@ -14,7 +14,7 @@ def factorial(n: ArrayLike, /) -> Array:
     Args:
         n: Where to evaluate it.
 
-    >>> gt.special.factorial(np.array([3.0, -1.0]))
+    >>> gt.scipy.special.factorial(np.array([3.0, -1.0]))
     array([6., 0.])
     """
     n = operand(n)
@@ -30,7 +30,7 @@ def comb(n: ArrayLike, k: ArrayLike, /, *, repetition: bool = False) -> Array:
         k: How many are chosen.
         repetition: Whether a thing may be chosen again.
 
-    >>> gt.special.comb(np.array([4.0, 1.0]), 2.0)
+    >>> gt.scipy.special.comb(np.array([4.0, 1.0]), 2.0)
     array([6., 0.])
     """
     n, k = operand(n), operand(k)
@@ -47,7 +47,7 @@ def perm(n: ArrayLike, k: ArrayLike, /) -> Array:
         n: How many things there are.
         k: How many are arranged.
 
-    >>> gt.special.perm(np.array([4.0, 1.0]), 2.0)
+    >>> gt.scipy.special.perm(np.array([4.0, 1.0]), 2.0)
     array([12.,  0.])
     """
     n, k = operand(n), operand(k)

@@ -36,7 +36,7 @@ def _shares(dfn: Any, dfd: Any, x: Any) -> tuple[Any, ...]:
 def fdtr(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike, /) -> Array:
     """Distribution function of F with `dfn` and `dfd` degrees of freedom.
 
-    >>> gt.special.fdtr(2.0, 2.0, np.array([1.0]))
+    >>> gt.scipy.special.fdtr(2.0, 2.0, np.array([1.0]))
     array([0.5])
     """
     m, n, low, share, rest = _shares(dfn, dfd, x)
@@ -46,7 +46,7 @@ def fdtr(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike, /) -> Array:
 def fdtrc(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike, /) -> Array:
     """One minus `fdtr`.
 
-    >>> gt.special.fdtrc(2.0, 2.0, np.array([1.0]))
+    >>> gt.scipy.special.fdtrc(2.0, 2.0, np.array([1.0]))
     array([0.5])
     """
     m, n, low, share, rest = _shares(dfn, dfd, x)
@@ -56,7 +56,7 @@ def fdtrc(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike, /) -> Array:
 def fdtri(dfn: ArrayLike, dfd: ArrayLike, p: ArrayLike, /) -> Array:
     """Inverse of `fdtr` in its last argument.
 
-    >>> gt.special.fdtri(2.0, 2.0, np.array([0.5]))
+    >>> gt.scipy.special.fdtri(2.0, 2.0, np.array([0.5]))
     array([1.])
     """
     dfn, dfd = operand(dfn), operand(dfd)
@@ -83,7 +83,7 @@ def bdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
 
     `k` and `n` are rounded down.
 
-    >>> gt.special.bdtr(1, np.array([1, 2]), 0.5)
+    >>> gt.scipy.special.bdtr(1, np.array([1, 2]), 0.5)
     array([1.  , 0.75])
     """
     k, rest, all_of_them = _counts(k, n)
@@ -95,7 +95,7 @@ def bdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
 def bdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     """One minus `bdtr`.
 
-    >>> gt.special.bdtrc(1, np.array([1, 2]), 0.5)
+    >>> gt.scipy.special.bdtrc(1, np.array([1, 2]), 0.5)
     array([0.  , 0.25])
     """
     k, rest, all_of_them = _counts(k, n)
@@ -108,7 +108,7 @@ def bdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
 def bdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `bdtr` in its last argument.
 
-    >>> gt.special.bdtri(1, 2, np.array([0.75]))
+    >>> gt.scipy.special.bdtri(1, 2, np.array([0.75]))
     array([0.5])
     """
     k, rest, all_of_them = _counts(k, n)
@@ -119,7 +119,7 @@ def bdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike, /) -> Array:
 def nbdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     """Probability of at most `k` failures before `n` successes; both are rounded down.
 
-    >>> gt.special.nbdtr(1, 2, np.array([0.5]))
+    >>> gt.scipy.special.nbdtr(1, 2, np.array([0.5]))
     array([0.5])
     """
     return betainc(*_failures(k, n), p)
@@ -128,7 +128,7 @@ def nbdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
 def nbdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
     """One minus `nbdtr`.
 
-    >>> gt.special.nbdtrc(1, 2, np.array([0.5]))
+    >>> gt.scipy.special.nbdtrc(1, 2, np.array([0.5]))
     array([0.5])
     """
     return betaincc(*_failures(k, n), p)
@@ -137,7 +137,7 @@ def nbdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike, /) -> Array:
 def nbdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `nbdtr` in its last argument.
 
-    >>> gt.special.nbdtri(1, 2, np.array([0.5]))
+    >>> gt.scipy.special.nbdtri(1, 2, np.array([0.5]))
     array([0.5])
     """
     return betaincinv(*_failures(k, n), y)

@@ -32,7 +32,7 @@ def _logit_element(x: Any) -> Any:
 def logit(x: ArrayLike, /) -> Array:
     """Inverse of the logistic function, log(x/(1 - x)).
 
-    >>> gt.special.logit(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.logit(np.array([0.5, 1.0]))
     array([ 0., inf])
     """
 
@@ -56,7 +56,7 @@ def exprel_slope(u: Any) -> Any:
 def exprel(x: ArrayLike, /) -> Array:
     """Relative error exponential, (exp(x) - 1)/x, which is 1 at 0.
 
-    >>> gt.special.exprel(np.array([0.0, 1.0]))
+    >>> gt.scipy.special.exprel(np.array([0.0, 1.0]))
     array([1.        , 1.71828183])
     """
 
@@ -77,7 +77,7 @@ def _boxcox_by_parameter(ct: Any, y: Any, lmbda: Any) -> Any:
 def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
     """Transform of Box and Cox, (x^lmbda - 1)/lmbda, which is log x for lmbda = 0.
 
-    >>> gt.special.boxcox(np.array([1.0, 4.0]), 0.5)
+    >>> gt.scipy.special.boxcox(np.array([1.0, 4.0]), 0.5)
     array([0., 2.])
     """
 
@@ -90,7 +90,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike, /) -> Array:
     """Transform of Box and Cox of 1 + x, exact for small x too.
 
-    >>> gt.special.boxcox1p(np.array([0.0, 3.0]), 0.5)
+    >>> gt.scipy.special.boxcox1p(np.array([0.0, 3.0]), 0.5)
     array([0., 2.])
     """
 
@@ -128,7 +128,7 @@ def _inverse_by_parameter(power: Any, y: Any, lmbda: Any) -> Any:
 def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
     """Inverse of `boxcox` in its first argument.
 
-    >>> gt.special.inv_boxcox(np.array([0.0, 2.0]), 0.5)
+    >>> gt.scipy.special.inv_boxcox(np.array([0.0, 2.0]), 0.5)
     array([1., 4.])
     """
 
@@ -141,7 +141,7 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, /) -> Array:
     """Inverse of `boxcox1p` in its first argument.
 
-    >>> gt.special.inv_boxcox1p(np.array([0.0, 2.0]), 0.5)
+    >>> gt.scipy.special.inv_boxcox1p(np.array([0.0, 2.0]), 0.5)
     array([0., 3.])
     """
 
@@ -163,7 +163,7 @@ def _powm1_by_exponent(ct: Any, _out: Any, x: Any, y: Any) -> Any:
 def powm1(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Power minus one, exact where that is small.
 
-    >>> gt.special.powm1(np.array([1.0, 3.0]), 2.0)
+    >>> gt.scipy.special.powm1(np.array([1.0, 3.0]), 2.0)
     array([0., 8.])
     """
 
@@ -176,7 +176,7 @@ def powm1(x: ArrayLike, y: ArrayLike, /) -> Array:
 def cosm1(x: ArrayLike, /) -> Array:
     """Cosine minus one, exact for small arguments.
 
-    >>> gt.special.cosm1(np.array([0.0, 1e-8]))
+    >>> gt.scipy.special.cosm1(np.array([0.0, 1e-8]))
     array([ 0.e+00, -5.e-17])
     """
 
@@ -184,7 +184,7 @@ def cosm1(x: ArrayLike, /) -> Array:
 def radian(d: ArrayLike, m: ArrayLike, s: ArrayLike, /) -> Array:
     """An angle in degrees, minutes and seconds, in radians.
 
-    >>> gt.special.radian(np.array([180.0]), 0.0, 0.0)
+    >>> gt.scipy.special.radian(np.array([180.0]), 0.0, 0.0)
     array([3.14159265])
     """
     d, m, s = promoted(d, m, s)
@@ -196,7 +196,7 @@ def radian(d: ArrayLike, m: ArrayLike, s: ArrayLike, /) -> Array:
 def sindg(x: ArrayLike, /) -> Array:
     """Sine of an angle in degrees.
 
-    >>> gt.special.sindg(np.array([30.0, 90.0]))
+    >>> gt.scipy.special.sindg(np.array([30.0, 90.0]))
     array([0.5, 1. ])
     """
 
@@ -206,7 +206,7 @@ def sindg(x: ArrayLike, /) -> Array:
 def cosdg(x: ArrayLike, /) -> Array:
     """Cosine of an angle in degrees.
 
-    >>> gt.special.cosdg(np.array([0.0, 60.0]))
+    >>> gt.scipy.special.cosdg(np.array([0.0, 60.0]))
     array([1. , 0.5])
     """
 
@@ -216,7 +216,7 @@ def cosdg(x: ArrayLike, /) -> Array:
 def tandg(x: ArrayLike, /) -> Array:
     """Tangent of an angle in degrees.
 
-    >>> gt.special.tandg(np.array([0.0, 45.0]))
+    >>> gt.scipy.special.tandg(np.array([0.0, 45.0]))
     array([0., 1.])
     """
 
@@ -226,6 +226,6 @@ def tandg(x: ArrayLike, /) -> Array:
 def cotdg(x: ArrayLike, /) -> Array:
     """Cotangent of an angle in degrees.
 
-    >>> gt.special.cotdg(np.array([45.0, 90.0]))
+    >>> gt.scipy.special.cotdg(np.array([45.0, 90.0]))
     array([1., 0.])
     """

@@ -42,7 +42,7 @@ def _ellipk_slope(m: Any) -> Any:
 def ellipk(m: ArrayLike, /) -> Array:
     """Complete elliptic integral of the first kind.
 
-    >>> gt.special.ellipk(np.array([0.0, 0.5]))
+    >>> gt.scipy.special.ellipk(np.array([0.0, 0.5]))
     array([1.57079633, 1.85407468])
     """
 
@@ -52,7 +52,7 @@ def ellipk(m: ArrayLike, /) -> Array:
 def ellipkm1(p: ArrayLike, /) -> Array:
     """Complete elliptic integral of the first kind around m = 1, `ellipk` of 1 - p.
 
-    >>> gt.special.ellipkm1(np.array([0.5, 1.0]))
+    >>> gt.scipy.special.ellipkm1(np.array([0.5, 1.0]))
     array([1.85407468, 1.57079633])
     """
 
@@ -78,7 +78,7 @@ def _ellipe_slope(m: Any) -> Any:
 def ellipe(m: ArrayLike, /) -> Array:
     """Complete elliptic integral of the second kind.
 
-    >>> gt.special.ellipe(np.array([0.0, 0.5]))
+    >>> gt.scipy.special.ellipe(np.array([0.0, 0.5]))
     array([1.57079633, 1.35064388])
     """
 
@@ -86,7 +86,7 @@ def ellipe(m: ArrayLike, /) -> Array:
 def agm(a: ArrayLike, b: ArrayLike, /) -> Array:
     """Arithmetic-geometric mean of two numbers of the same sign.
 
-    >>> gt.special.agm(np.array([1.0, 24.0]), np.array([1.0, 6.0]))
+    >>> gt.scipy.special.agm(np.array([1.0, 24.0]), np.array([1.0, 6.0]))
     array([ 1.        , 13.45817148])
     """
     # π/4·(a + b)/K(((a − b)/(a + b))²)
@@ -166,7 +166,7 @@ def _ellipkinc_slope(phi: Any, m: Any) -> Any:
 def ellipkinc(phi: ArrayLike, m: ArrayLike, /) -> Array:
     """Incomplete elliptic integral of the first kind.
 
-    >>> gt.special.ellipkinc(np.array([0.0, 1.0]), 0.5)
+    >>> gt.scipy.special.ellipkinc(np.array([0.0, 1.0]), 0.5)
     array([0.        , 1.08321677])
     """
 
@@ -179,7 +179,7 @@ def ellipkinc(phi: ArrayLike, m: ArrayLike, /) -> Array:
 def ellipeinc(phi: ArrayLike, m: ArrayLike, /) -> Array:
     """Incomplete elliptic integral of the second kind.
 
-    >>> gt.special.ellipeinc(np.array([0.0, 1.0]), 0.5)
+    >>> gt.scipy.special.ellipeinc(np.array([0.0, 1.0]), 0.5)
     array([0.        , 0.92732988])
     """
 
@@ -204,6 +204,6 @@ def _ellipj_by_m(out: Any, _u: Any, m: Any) -> tuple[Any, ...]:
 def ellipj(u: ArrayLike, m: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """Elliptic functions of Jacobi, (sn, cn, dn, φ).
 
-    >>> gt.special.ellipj(np.array([1.0]), 0.5)[0]
+    >>> gt.scipy.special.ellipj(np.array([1.0]), 0.5)[0]
     array([0.80300182])
     """

@@ -58,7 +58,7 @@ def _xlog1py_by_y(ct: Any, _out: Any, x: Any, y: Any) -> Any:
 def xlog1py(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The first array times the logarithm of one plus the second, 0 where the first is 0.
 
-    >>> gt.special.xlog1py(np.array([0.0, 2.0]), np.array([-1.0, 0.0]))
+    >>> gt.scipy.special.xlog1py(np.array([0.0, 2.0]), np.array([-1.0, 0.0]))
     array([0., 0.])
     """
 
@@ -68,7 +68,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike, /) -> Array:
 def entr(x: ArrayLike, /) -> Array:
     """Entropy of the elements, -x·log x; 0 at 0, and -inf below.
 
-    >>> gt.special.entr(np.array([0.0, 1.0, -1.0]))
+    >>> gt.scipy.special.entr(np.array([0.0, 1.0, -1.0]))
     array([  0.,  -0., -inf])
     """
 
@@ -128,7 +128,7 @@ def _excess(x: Any, y: Any) -> Any:
 def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Relative entropy of the elements, x·log(x/y); 0 where x is 0, and inf outside.
 
-    >>> gt.special.rel_entr(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
+    >>> gt.scipy.special.rel_entr(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
     array([0.        , 1.38629436])
     """
 
@@ -141,6 +141,6 @@ def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Array:
 def kl_div(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Kullback-Leibler divergence of the elements, x·log(x/y) - x + y; y where x is 0.
 
-    >>> gt.special.kl_div(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
+    >>> gt.scipy.special.kl_div(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
     array([1.        , 0.38629436])
     """

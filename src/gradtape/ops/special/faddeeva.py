@@ -80,7 +80,7 @@ wofz_derivative: Callable[..., Any] = elementwise_op(
 def wofz(z: ArrayLike, /) -> Array:
     """Faddeeva function, exp(-z²)·erfc(-i·z); its result is complex.
 
-    >>> gt.special.wofz(np.array([0.0]))
+    >>> gt.scipy.special.wofz(np.array([0.0]))
     array([1.+0.j])
     """
     return wofz_derivative(as_complex(z), order=0)
@@ -129,7 +129,7 @@ _voigt: Callable[..., Any] = elementwise_op(
 def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike, /) -> Array:
     """Voigt profile: a normal density of deviation `sigma` and a Cauchy one of half-width `gamma`.
 
-    >>> gt.special.voigt_profile(np.array([0.0]), 1.0, 1.0)
+    >>> gt.scipy.special.voigt_profile(np.array([0.0]), 1.0, 1.0)
     array([0.20870928])
     """
     args = (operand(x), operand(sigma), operand(gamma))

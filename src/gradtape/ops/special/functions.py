@@ -31,7 +31,7 @@ def softmax(x: ArrayLike, /, axis: Axis = None) -> Array:
     Raises:
         AxisError: There is no such axis.
 
-    >>> gt.special.softmax(np.zeros((2, 2)))
+    >>> gt.scipy.special.softmax(np.zeros((2, 2)))
     array([[0.25, 0.25],
            [0.25, 0.25]])
     """
@@ -48,7 +48,7 @@ def log_softmax(x: ArrayLike, /, axis: Axis = None) -> Array:
     Raises:
         AxisError: There is no such axis.
 
-    >>> gt.special.log_softmax(np.array([0.0, -1000.0]))
+    >>> gt.scipy.special.log_softmax(np.array([0.0, -1000.0]))
     array([    0., -1000.])
     """
     return base.log_softmax(x, axis=axis)
@@ -78,7 +78,7 @@ def logsumexp(
     Raises:
         AxisError: There is no such axis.
 
-    >>> gt.special.logsumexp(np.array([1000.0, 1000.0]), b=np.array([2.0, -1.0]))
+    >>> gt.scipy.special.logsumexp(np.array([1000.0, 1000.0]), b=np.array([2.0, -1.0]))
     np.float64(1000.0)
     """
     if b is None:
@@ -117,7 +117,7 @@ def diric(x: ArrayLike, n: int, /) -> Array:
     Raises:
         ArgumentError: The order is not an integer from 1.
 
-    >>> gt.special.diric(np.array([0.0, 1.0]), 3)
+    >>> gt.scipy.special.diric(np.array([0.0, 1.0]), 3)
     array([1.        , 0.69353487])
     """
     check_whole("diric", 1, n=n)

@@ -102,7 +102,7 @@ def lgamma(x: ArrayLike, /) -> Array:
 def loggamma(z: ArrayLike, /) -> Array:
     """Principal branch of the logarithm of the gamma function, of complex numbers too.
 
-    >>> gt.special.loggamma(np.array([1.0, 5.0]))
+    >>> gt.scipy.special.loggamma(np.array([1.0, 5.0]))
     array([0.        , 3.17805383])
     """
 
@@ -112,7 +112,7 @@ def loggamma(z: ArrayLike, /) -> Array:
 def gamma(x: ArrayLike, /) -> Array:
     """Gamma function, element by element.
 
-    >>> gt.special.gamma(np.array([0.5, 5.0]))
+    >>> gt.scipy.special.gamma(np.array([0.5, 5.0]))
     array([ 1.77245385, 24.        ])
     """
 
@@ -135,7 +135,7 @@ def _rgamma_partial(ct: Any, out: Any, x: Any) -> Any:
 def rgamma(x: ArrayLike, /) -> Array:
     """One over the gamma function, which is 0 at its poles.
 
-    >>> gt.special.rgamma(np.array([-1.0, 5.0]))
+    >>> gt.scipy.special.rgamma(np.array([-1.0, 5.0]))
     array([0.        , 0.04166667])
     """
 
@@ -144,7 +144,7 @@ def rgamma(x: ArrayLike, /) -> Array:
 def gammasgn(x: ArrayLike, /) -> Array:
     """Sign of the gamma function.
 
-    >>> gt.special.gammasgn(np.array([-0.5, 5.0]))
+    >>> gt.scipy.special.gammasgn(np.array([-0.5, 5.0]))
     array([-1.,  1.])
     """
 
@@ -189,7 +189,7 @@ def _poch_by_z(ct: Any, out: Any, z: Any, m: Any) -> Any:
 def poch(z: ArrayLike, m: ArrayLike, /) -> Array:
     """Rising factorial, gamma(z + m)/gamma(z).
 
-    >>> gt.special.poch(np.array([1.0, 3.0]), 2.0)
+    >>> gt.scipy.special.poch(np.array([1.0, 3.0]), 2.0)
     array([ 2., 12.])
     """
 
@@ -210,7 +210,7 @@ def _beta_slope(out: Any, a: Any, b: Any) -> Any:
 def beta(a: ArrayLike, b: ArrayLike, /) -> Array:
     """Beta function, gamma(a)·gamma(b)/gamma(a + b).
 
-    >>> gt.special.beta(np.array([1.0, 2.0]), 2.0)
+    >>> gt.scipy.special.beta(np.array([1.0, 2.0]), 2.0)
     array([0.5       , 0.16666667])
     """
 
@@ -223,7 +223,7 @@ def beta(a: ArrayLike, b: ArrayLike, /) -> Array:
 def betaln(a: ArrayLike, b: ArrayLike, /) -> Array:
     """Logarithm of the absolute value of the beta function.
 
-    >>> gt.special.betaln(np.array([1.0, 2.0]), 2.0)
+    >>> gt.scipy.special.betaln(np.array([1.0, 2.0]), 2.0)
     array([-0.69314718, -1.79175947])
     """
 
@@ -258,7 +258,7 @@ def _binom_by_k(ct: Any, out: Any, n: Any, k: Any) -> Any:
 def binom(n: ArrayLike, k: ArrayLike, /) -> Array:
     """Binomial coefficient of real arguments.
 
-    >>> gt.special.binom(np.array([4.0, 0.5]), 2.0)
+    >>> gt.scipy.special.binom(np.array([4.0, 0.5]), 2.0)
     array([ 6.   , -0.125])
     """
 
@@ -292,7 +292,7 @@ def zeta(x: ArrayLike, q: ArrayLike = None, /) -> Array:
     Raises:
         NotDifferentiableError: A derivative with respect to `x` was asked for.
 
-    >>> gt.special.zeta(2.0, np.array([1.0, 2.0]))
+    >>> gt.scipy.special.zeta(2.0, np.array([1.0, 2.0]))
     array([1.64493407, 0.64493407])
     """
     return riemann_zeta(x) if q is None else hurwitz_zeta(x, q)
@@ -309,7 +309,7 @@ def multigammaln(a: ArrayLike, d: int, /) -> Array:
     Raises:
         ArgumentError: The dimension is not an integer from 1.
 
-    >>> gt.special.multigammaln(np.array([2.0, 3.0]), 2)
+    >>> gt.scipy.special.multigammaln(np.array([2.0, 3.0]), 2)
     array([0.45158271, 1.55019499])
     """
     check_whole("multigammaln", 1, d=d)

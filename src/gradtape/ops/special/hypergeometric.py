@@ -25,7 +25,7 @@ from gradtape.typing import Array, ArrayLike
 def hyp0f1(v: ArrayLike, z: ArrayLike, /) -> Array:
     """Confluent hypergeometric limit function 0F1; the derivative is in `z`.
 
-    >>> gt.special.hyp0f1(1.0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.hyp0f1(1.0, np.array([0.0, 1.0]))
     array([1.        , 2.2795853])
     """
 
@@ -38,7 +38,7 @@ def hyp0f1(v: ArrayLike, z: ArrayLike, /) -> Array:
 def hyp1f1(a: ArrayLike, b: ArrayLike, z: ArrayLike, /) -> Array:
     """Confluent hypergeometric function 1F1; the derivative is in `z`.
 
-    >>> gt.special.hyp1f1(1.0, 2.0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.hyp1f1(1.0, 2.0, np.array([0.0, 1.0]))
     array([1.        , 1.71828183])
     """
 
@@ -51,7 +51,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, z: ArrayLike, /) -> Array:
 def hyperu(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Confluent hypergeometric function U of Tricomi; the derivative is in `x`.
 
-    >>> gt.special.hyperu(1.0, 1.0, np.array([1.0]))
+    >>> gt.scipy.special.hyperu(1.0, 1.0, np.array([1.0]))
     array([0.59634736])
     """
 
@@ -64,7 +64,7 @@ def hyperu(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike, /) -> Array:
     """Hypergeometric function 2F1 of Gauss; the derivative is in `z`.
 
-    >>> gt.special.hyp2f1(1.0, 1.0, 2.0, np.array([0.0, 0.5]))
+    >>> gt.scipy.special.hyp2f1(1.0, 1.0, 2.0, np.array([0.0, 0.5]))
     array([1.        , 1.38629436])
     """
 
@@ -80,7 +80,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike, /) -> Array:
 def wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Generalized Bessel function of Wright, of numbers from 0; the derivative is in `x`.
 
-    >>> gt.special.wright_bessel(1.0, 1.0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.wright_bessel(1.0, 1.0, np.array([0.0, 1.0]))
     array([1.        , 2.2795853])
     """
 
@@ -93,7 +93,7 @@ def wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
 def log_wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Logarithm of `wright_bessel`, which does not overflow.
 
-    >>> gt.special.log_wright_bessel(1.0, 1.0, np.array([1.0]))
+    >>> gt.scipy.special.log_wright_bessel(1.0, 1.0, np.array([1.0]))
     array([0.82399354])
     """
 
@@ -119,7 +119,7 @@ def _struve_partial(ct: Any, out: Any, v: Any, x: Any) -> Any:
 def struve(v: ArrayLike, x: ArrayLike, /) -> Array:
     """Function of Struve of order `v`; the derivative is in `x`.
 
-    >>> gt.special.struve(0, np.array([1.0]))
+    >>> gt.scipy.special.struve(0, np.array([1.0]))
     array([0.56865663])
     """
 
@@ -134,7 +134,7 @@ def struve(v: ArrayLike, x: ArrayLike, /) -> Array:
 def modstruve(v: ArrayLike, x: ArrayLike, /) -> Array:
     """Modified function of Struve of order `v`; the derivative is in `x`.
 
-    >>> gt.special.modstruve(0, np.array([1.0]))
+    >>> gt.scipy.special.modstruve(0, np.array([1.0]))
     array([0.71024319])
     """
 
@@ -160,7 +160,7 @@ def lambertw(z: ArrayLike, /, k: int = 0, tol: float = 1e-8) -> Array:
     Raises:
         ArgumentError: The branch is not an integer.
 
-    >>> gt.special.lambertw(np.array([0.0, np.e]))
+    >>> gt.scipy.special.lambertw(np.array([0.0, np.e]))
     array([0.+0.j, 1.+0.j])
     """
     if isinstance(k, np.ndarray) and k.ndim == 0:
@@ -181,6 +181,6 @@ def _wrightomega_partial(ct: Any, out: Any, _z: Any) -> Any:
 def wrightomega(z: ArrayLike, /) -> Array:
     """Function of Wright, which inverts w + log w.
 
-    >>> gt.special.wrightomega(np.array([0.0, 1.0]))
+    >>> gt.scipy.special.wrightomega(np.array([0.0, 1.0]))
     array([0.56714329, 1.        ])
     """

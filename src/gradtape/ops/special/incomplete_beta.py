@@ -101,7 +101,7 @@ by_b = functools.partial(_betainc_slope, orders=(0, 1))
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Regularized incomplete beta function, differentiable in all arguments.
 
-    >>> gt.special.betainc(2.0, 1.0, np.array([0.0, 0.5]))
+    >>> gt.scipy.special.betainc(2.0, 1.0, np.array([0.0, 0.5]))
     array([0.  , 0.25])
     """
 
@@ -115,7 +115,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
 def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """One minus the regularized incomplete beta function, differentiable in all arguments.
 
-    >>> gt.special.betaincc(2.0, 1.0, np.array([0.0, 0.5]))
+    >>> gt.scipy.special.betaincc(2.0, 1.0, np.array([0.0, 0.5]))
     array([1.  , 0.75])
     """
 
@@ -143,7 +143,7 @@ def _inverse_by_b(ct: Any, out: Any, a: Any, b: Any, _y: Any) -> Any:
 def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `betainc` in its last argument.
 
-    >>> gt.special.betaincinv(2.0, 1.0, np.array([0.0, 0.25]))
+    >>> gt.scipy.special.betaincinv(2.0, 1.0, np.array([0.0, 0.25]))
     array([0. , 0.5])
     """
 
@@ -157,6 +157,6 @@ def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, /) -> Array:
 def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `betaincc` in its last argument.
 
-    >>> gt.special.betainccinv(2.0, 1.0, np.array([1.0, 0.75]))
+    >>> gt.scipy.special.betainccinv(2.0, 1.0, np.array([1.0, 0.75]))
     array([0. , 0.5])
     """

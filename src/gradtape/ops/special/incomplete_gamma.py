@@ -90,7 +90,7 @@ gammainc_slope: Callable[..., Any] = elementwise_op(
 def gammainc(a: ArrayLike, x: ArrayLike, /) -> Array:
     """Regularized lower incomplete gamma function, differentiable in both arguments.
 
-    >>> gt.special.gammainc(2.0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.gammainc(2.0, np.array([0.0, 1.0]))
     array([0.        , 0.26424112])
     """
 
@@ -103,7 +103,7 @@ def gammainc(a: ArrayLike, x: ArrayLike, /) -> Array:
 def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Array:
     """Regularized upper incomplete gamma function, differentiable in both arguments.
 
-    >>> gt.special.gammaincc(2.0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.gammaincc(2.0, np.array([0.0, 1.0]))
     array([1.        , 0.73575888])
     """
 
@@ -120,7 +120,7 @@ def inverse_by_shape(ct: Any, out: Any, a: Any, _y: Any = None) -> Any:
 def gammaincinv(a: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `gammainc` in its second argument.
 
-    >>> gt.special.gammaincinv(2.0, np.array([0.0, 0.5]))
+    >>> gt.scipy.special.gammaincinv(2.0, np.array([0.0, 0.5]))
     array([0.        , 1.67834699])
     """
 
@@ -130,7 +130,7 @@ def gammaincinv(a: ArrayLike, y: ArrayLike, /) -> Array:
 def gammainccinv(a: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `gammaincc` in its second argument.
 
-    >>> gt.special.gammainccinv(2.0, np.array([1.0, 0.5]))
+    >>> gt.scipy.special.gammainccinv(2.0, np.array([1.0, 0.5]))
     array([0.        , 1.67834699])
     """
 
@@ -147,7 +147,7 @@ def _not_negative(x: ArrayLike) -> Any:
 def gdtr(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """Distribution function of the gamma distribution of rate `a` and shape `b`.
 
-    >>> gt.special.gdtr(1.0, 2.0, np.array([1.0]))
+    >>> gt.scipy.special.gdtr(1.0, 2.0, np.array([1.0]))
     array([0.26424112])
     """
     return gammainc(b, operand(a) * _not_negative(x))
@@ -156,7 +156,7 @@ def gdtr(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
 def gdtrc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
     """One minus `gdtr`.
 
-    >>> gt.special.gdtrc(1.0, 2.0, np.array([1.0]))
+    >>> gt.scipy.special.gdtrc(1.0, 2.0, np.array([1.0]))
     array([0.73575888])
     """
     return gammaincc(b, operand(a) * _not_negative(x))
@@ -165,7 +165,7 @@ def gdtrc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Array:
 def chdtr(v: ArrayLike, x: ArrayLike, /) -> Array:
     """Distribution function of chi square with `v` degrees of freedom.
 
-    >>> gt.special.chdtr(2.0, np.array([2.0]))
+    >>> gt.scipy.special.chdtr(2.0, np.array([2.0]))
     array([0.63212056])
     """
     return gammainc(0.5 * operand(v), 0.5 * operand(x))
@@ -174,7 +174,7 @@ def chdtr(v: ArrayLike, x: ArrayLike, /) -> Array:
 def chdtrc(v: ArrayLike, x: ArrayLike, /) -> Array:
     """One minus `chdtr`.
 
-    >>> gt.special.chdtrc(2.0, np.array([2.0]))
+    >>> gt.scipy.special.chdtrc(2.0, np.array([2.0]))
     array([0.36787944])
     """
     return gammaincc(0.5 * operand(v), 0.5 * operand(x))
@@ -183,7 +183,7 @@ def chdtrc(v: ArrayLike, x: ArrayLike, /) -> Array:
 def chdtri(v: ArrayLike, p: ArrayLike, /) -> Array:
     """Inverse of `chdtrc` in its second argument.
 
-    >>> gt.special.chdtri(2.0, np.array([0.36787944]))
+    >>> gt.scipy.special.chdtri(2.0, np.array([0.36787944]))
     array([2.00000001])
     """
     return 2.0 * gammainccinv(0.5 * operand(v), p)
@@ -192,7 +192,7 @@ def chdtri(v: ArrayLike, p: ArrayLike, /) -> Array:
 def pdtr(k: ArrayLike, m: ArrayLike, /) -> Array:
     """Probability of at most `k` events of a Poisson distribution of mean `m`.
 
-    >>> gt.special.pdtr(1, np.array([1.0]))
+    >>> gt.scipy.special.pdtr(1, np.array([1.0]))
     array([0.73575888])
     """
     return gammaincc(_not_negative(whole_part(k)) + 1, m)
@@ -201,7 +201,7 @@ def pdtr(k: ArrayLike, m: ArrayLike, /) -> Array:
 def pdtrc(k: ArrayLike, m: ArrayLike, /) -> Array:
     """One minus `pdtr`.
 
-    >>> gt.special.pdtrc(1, np.array([1.0]))
+    >>> gt.scipy.special.pdtrc(1, np.array([1.0]))
     array([0.26424112])
     """
     return gammainc(_not_negative(whole_part(k)) + 1, m)
@@ -210,7 +210,7 @@ def pdtrc(k: ArrayLike, m: ArrayLike, /) -> Array:
 def pdtri(k: ArrayLike, y: ArrayLike, /) -> Array:
     """Inverse of `pdtr` in its second argument.
 
-    >>> gt.special.pdtri(0, np.array([np.exp(-2.0)]))
+    >>> gt.scipy.special.pdtri(0, np.array([np.exp(-2.0)]))
     array([2.])
     """
     return gammainccinv(_not_negative(whole_part(k)) + 1, y)
@@ -219,7 +219,7 @@ def pdtri(k: ArrayLike, y: ArrayLike, /) -> Array:
 def gdtrix(a: ArrayLike, b: ArrayLike, p: ArrayLike, /) -> Array:
     """Inverse of `gdtr` in its last argument.
 
-    >>> gt.special.gdtrix(2.0, 2.0, np.array([0.5]))
+    >>> gt.scipy.special.gdtrix(2.0, 2.0, np.array([0.5]))
     array([0.8391735])
     """
     a, b, p = promoted(a, b, p)

@@ -33,7 +33,7 @@ def _sici_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 def sici(x: ArrayLike, /) -> tuple[Array, Array]:
     """Sine and cosine integrals.
 
-    >>> gt.special.sici(np.array([1.0]))
+    >>> gt.scipy.special.sici(np.array([1.0]))
     (array([0.94608307]), array([0.33740392]))
     """
 
@@ -50,7 +50,7 @@ def _shichi_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 def shichi(x: ArrayLike, /) -> tuple[Array, Array]:
     """Hyperbolic sine and cosine integrals.
 
-    >>> gt.special.shichi(np.array([1.0]))
+    >>> gt.scipy.special.shichi(np.array([1.0]))
     (array([1.05725088]), array([0.83786694]))
     """
 
@@ -65,7 +65,7 @@ def _fresnel_slopes(_out: Any, x: Any) -> tuple[Any, ...]:
 def fresnel(x: ArrayLike, /) -> tuple[Array, Array]:
     """Integrals of Fresnel, (S, C).
 
-    >>> gt.special.fresnel(np.array([1.0]))
+    >>> gt.scipy.special.fresnel(np.array([1.0]))
     (array([0.43825915]), array([0.7798934]))
     """
 
@@ -83,7 +83,7 @@ def _expi_partial(ct: Any, _out: Any, x: Any) -> Any:
 def expi(x: ArrayLike, /) -> Array:
     """Exponential integral Ei.
 
-    >>> gt.special.expi(np.array([1.0]))
+    >>> gt.scipy.special.expi(np.array([1.0]))
     array([1.89511782])
     """
 
@@ -93,7 +93,7 @@ def expi(x: ArrayLike, /) -> Array:
 def exp1(x: ArrayLike, /) -> Array:
     """Exponential integral E1.
 
-    >>> gt.special.exp1(np.array([1.0]))
+    >>> gt.scipy.special.exp1(np.array([1.0]))
     array([0.21938393])
     """
 
@@ -109,7 +109,7 @@ def _expn_partial(ct: Any, out: Any, n: Any, x: Any) -> Any:
 def expn(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Exponential integral of integer order `n`; the derivative is in `x`.
 
-    >>> gt.special.expn(2, np.array([1.0]))
+    >>> gt.scipy.special.expn(2, np.array([1.0]))
     array([0.14849551])
     """
 
@@ -130,6 +130,6 @@ def _spence_partial(ct: Any, _out: Any, z: Any) -> Any:
 def spence(z: ArrayLike, /) -> Array:
     """Function of Spence, the dilogarithm of 1 - z.
 
-    >>> gt.special.spence(np.array([0.0, 1.0]))
+    >>> gt.scipy.special.spence(np.array([0.0, 1.0]))
     array([1.64493407, 0.        ])
     """

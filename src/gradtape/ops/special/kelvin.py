@@ -26,7 +26,7 @@ def _over(slope: Any, x: Any, at_zero: float) -> Any:
 def ber(x: ArrayLike, /) -> Array:
     """Function of Kelvin ber, the real part of J0 at x·exp(3πi/4).
 
-    >>> gt.special.ber(np.array([0.0, 1.0]))
+    >>> gt.scipy.special.ber(np.array([0.0, 1.0]))
     array([1.        , 0.98438178])
     """
 
@@ -35,7 +35,7 @@ def ber(x: ArrayLike, /) -> Array:
 def bei(x: ArrayLike, /) -> Array:
     """Function of Kelvin bei, the imaginary part of J0 at x·exp(3πi/4).
 
-    >>> gt.special.bei(np.array([0.0, 1.0]))
+    >>> gt.scipy.special.bei(np.array([0.0, 1.0]))
     array([0.        , 0.24956604])
     """
 
@@ -45,7 +45,7 @@ def bei(x: ArrayLike, /) -> Array:
 def berp(x: ArrayLike, /) -> Array:
     """Derivative of `ber`.
 
-    >>> gt.special.berp(np.array([1.0]))
+    >>> gt.scipy.special.berp(np.array([1.0]))
     array([-0.06244575])
     """
 
@@ -55,7 +55,7 @@ def berp(x: ArrayLike, /) -> Array:
 def beip(x: ArrayLike, /) -> Array:
     """Derivative of `bei`.
 
-    >>> gt.special.beip(np.array([1.0]))
+    >>> gt.scipy.special.beip(np.array([1.0]))
     array([0.49739651])
     """
 
@@ -67,7 +67,7 @@ def beip(x: ArrayLike, /) -> Array:
 def ker(x: ArrayLike, /) -> Array:
     """Function of Kelvin ker, the real part of K0 at x·exp(πi/4).
 
-    >>> gt.special.ker(np.array([1.0]))
+    >>> gt.scipy.special.ker(np.array([1.0]))
     array([0.28670621])
     """
 
@@ -76,7 +76,7 @@ def ker(x: ArrayLike, /) -> Array:
 def kei(x: ArrayLike, /) -> Array:
     """Function of Kelvin kei, the imaginary part of K0 at x·exp(πi/4).
 
-    >>> gt.special.kei(np.array([1.0]))
+    >>> gt.scipy.special.kei(np.array([1.0]))
     array([-0.49499464])
     """
 
@@ -86,7 +86,7 @@ def kei(x: ArrayLike, /) -> Array:
 def kerp(x: ArrayLike, /) -> Array:
     """Derivative of `ker`.
 
-    >>> gt.special.kerp(np.array([1.0]))
+    >>> gt.scipy.special.kerp(np.array([1.0]))
     array([-0.69460389])
     """
 
@@ -96,7 +96,7 @@ def kerp(x: ArrayLike, /) -> Array:
 def keip(x: ArrayLike, /) -> Array:
     """Derivative of `kei`.
 
-    >>> gt.special.keip(np.array([1.0]))
+    >>> gt.scipy.special.keip(np.array([1.0]))
     array([0.35236991])
     """
 
@@ -104,7 +104,7 @@ def keip(x: ArrayLike, /) -> Array:
 def kelvin(x: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """All functions of Kelvin: ber + i·bei, ker + i·kei, and the derivatives of both.
 
-    >>> gt.special.kelvin(np.array([1.0]))[0]
+    >>> gt.scipy.special.kelvin(np.array([1.0]))[0]
     array([0.98438178+0.24956604j])
     """
     pairs = ((ber, bei), (ker, kei), (berp, beip), (kerp, keip))

@@ -28,7 +28,7 @@ def _huber_element(delta: Any, r: Any) -> Any:
 def huber(delta: ArrayLike, r: ArrayLike, /) -> Array:
     """Loss of Huber: a parabola up to `delta`, straight beyond; inf for a negative `delta`.
 
-    >>> gt.special.huber(1.0, np.array([0.5, 3.0]))
+    >>> gt.scipy.special.huber(1.0, np.array([0.5, 3.0]))
     array([0.125, 2.5  ])
     """
 
@@ -61,6 +61,6 @@ def _pseudo_huber_by_r(ct: Any, _out: Any, delta: Any, r: Any) -> Any:
 def pseudo_huber(delta: ArrayLike, r: ArrayLike, /) -> Array:
     """Smooth form of the loss of Huber.
 
-    >>> gt.special.pseudo_huber(1.0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.pseudo_huber(1.0, np.array([0.0, 1.0]))
     array([0.        , 0.41421356])
     """

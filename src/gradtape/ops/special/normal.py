@@ -41,7 +41,7 @@ def _erfcx_partial(ct: Any, out: Any, x: Any) -> Any:
 def erfcx(x: ArrayLike, /) -> Array:
     """Complementary error function times exp(x²), which neither overflows nor vanishes.
 
-    >>> gt.special.erfcx(np.array([0.0, 100.0]))
+    >>> gt.scipy.special.erfcx(np.array([0.0, 100.0]))
     array([1.        , 0.00564161])
     """
 
@@ -51,7 +51,7 @@ def erfcx(x: ArrayLike, /) -> Array:
 def erfi(x: ArrayLike, /) -> Array:
     """Error function of an imaginary argument, -i·erf(i·x).
 
-    >>> gt.special.erfi(np.array([0.0, 1.0]))
+    >>> gt.scipy.special.erfi(np.array([0.0, 1.0]))
     array([0.        , 1.65042576])
     """
 
@@ -77,7 +77,7 @@ def _dawsn_partial(ct: Any, out: Any, x: Any) -> Any:
 def dawsn(x: ArrayLike, /) -> Array:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x.
 
-    >>> gt.special.dawsn(np.array([0.0, 1.0]))
+    >>> gt.scipy.special.dawsn(np.array([0.0, 1.0]))
     array([0.        , 0.53807951])
     """
 
@@ -90,7 +90,7 @@ def dawsn(x: ArrayLike, /) -> Array:
 def erfcinv(x: ArrayLike, /) -> Array:
     """Inverse of the complementary error function, for arguments from 0 to 2.
 
-    >>> gt.special.erfcinv(np.array([0.5, 1.5]))
+    >>> gt.scipy.special.erfcinv(np.array([0.5, 1.5]))
     array([ 0.47693628, -0.47693628])
     """
 
@@ -100,7 +100,7 @@ def erfcinv(x: ArrayLike, /) -> Array:
 def ndtri(p: ArrayLike, /) -> Array:
     """Quantile of the standard normal distribution.
 
-    >>> gt.special.ndtri(np.array([0.5, 0.975]))
+    >>> gt.scipy.special.ndtri(np.array([0.5, 0.975]))
     array([0.        , 1.95996398])
     """
 
@@ -113,7 +113,7 @@ def _inside(p: Any) -> Any:
 def nrdtrimn(p: ArrayLike, std: ArrayLike, x: ArrayLike, /) -> Array:
     """The mean of a normal distribution that is below `x` with probability `p`.
 
-    >>> gt.special.nrdtrimn(0.5, 2.0, np.array([1.0]))
+    >>> gt.scipy.special.nrdtrimn(0.5, 2.0, np.array([1.0]))
     array([1.])
     """
     p, std, x = promoted(p, std, x)
@@ -123,7 +123,7 @@ def nrdtrimn(p: ArrayLike, std: ArrayLike, x: ArrayLike, /) -> Array:
 def nrdtrisd(mn: ArrayLike, p: ArrayLike, x: ArrayLike, /) -> Array:
     """The standard deviation of a normal distribution that is below `x` with probability `p`.
 
-    >>> gt.special.nrdtrisd(0.0, 0.975, np.array([1.95996398]))
+    >>> gt.scipy.special.nrdtrisd(0.0, 0.975, np.array([1.95996398]))
     array([1.])
     """
     mn, p, x = promoted(mn, p, x)
@@ -148,7 +148,7 @@ def normal_ratio(x: Any) -> Any:
 def log_ndtr(x: ArrayLike, /) -> Array:
     """Logarithm of the standard normal distribution function, exact in both tails.
 
-    >>> gt.special.log_ndtr(np.array([-100.0, 0.0]))
+    >>> gt.scipy.special.log_ndtr(np.array([-100.0, 0.0]))
     array([-5.00552421e+03, -6.93147181e-01])
     """
 
@@ -158,7 +158,7 @@ def log_ndtr(x: ArrayLike, /) -> Array:
 def ndtri_exp(y: ArrayLike, /) -> Array:
     """Inverse of `log_ndtr`.
 
-    >>> gt.special.ndtri_exp(np.array([-5005.52420869]))
+    >>> gt.scipy.special.ndtri_exp(np.array([-5005.52420869]))
     array([-100.])
     """
 
@@ -180,6 +180,6 @@ def _owens_by_a(ct: Any, _out: Any, h: Any, a: Any) -> Any:
 def owens_t(h: ArrayLike, a: ArrayLike, /) -> Array:
     """Owen's T function: the probability of X > h and 0 < Y < a·X for two normal variables.
 
-    >>> gt.special.owens_t(np.array([0.0, 1.0]), 1.0)
+    >>> gt.scipy.special.owens_t(np.array([0.0, 1.0]), 1.0)
     array([0.125     , 0.06674188])
     """

@@ -44,7 +44,7 @@ def _mirrored(n: Any, total: int) -> Any:
 def eval_jacobi(n: ArrayLike, alpha: ArrayLike, beta: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Jacobi.
 
-    >>> gt.special.eval_jacobi(2, 0.0, 0.0, np.array([0.5]))
+    >>> gt.scipy.special.eval_jacobi(2, 0.0, 0.0, np.array([0.5]))
     array([-0.125])
     """
 
@@ -59,7 +59,7 @@ def _legendre_partial(ct: Any, _out: Any, n: Any, x: Any) -> Any:
 def eval_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Legendre.
 
-    >>> gt.special.eval_legendre(2, np.array([0.5, 1.0]))
+    >>> gt.scipy.special.eval_legendre(2, np.array([0.5, 1.0]))
     array([-0.125,  1.   ])
     """
 
@@ -74,7 +74,7 @@ def eval_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_gegenbauer(n: ArrayLike, alpha: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Gegenbauer.
 
-    >>> gt.special.eval_gegenbauer(2, 1.0, np.array([1.0]))
+    >>> gt.scipy.special.eval_gegenbauer(2, 1.0, np.array([1.0]))
     array([3.])
     """
 
@@ -92,7 +92,7 @@ def _chebyu_partial(ct: Any, _out: Any, n: Any, x: Any) -> Any:
 def eval_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the second kind.
 
-    >>> gt.special.eval_chebyu(2, np.array([1.0]))
+    >>> gt.scipy.special.eval_chebyu(2, np.array([1.0]))
     array([3.])
     """
 
@@ -102,7 +102,7 @@ def eval_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the first kind.
 
-    >>> gt.special.eval_chebyt(2, np.array([0.5]))
+    >>> gt.scipy.special.eval_chebyt(2, np.array([0.5]))
     array([-0.5])
     """
 
@@ -115,7 +115,7 @@ def eval_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_genlaguerre(n: ArrayLike, alpha: ArrayLike, x: ArrayLike, /) -> Array:
     """Generalized polynomial of Laguerre.
 
-    >>> gt.special.eval_genlaguerre(1, 0.5, np.array([1.0]))
+    >>> gt.scipy.special.eval_genlaguerre(1, 0.5, np.array([1.0]))
     array([0.5])
     """
 
@@ -123,7 +123,7 @@ def eval_genlaguerre(n: ArrayLike, alpha: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_laguerre(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Laguerre.
 
-    >>> gt.special.eval_laguerre(1, np.array([0.5]))
+    >>> gt.scipy.special.eval_laguerre(1, np.array([0.5]))
     array([0.5])
     """
     return eval_genlaguerre(n, 0.0, x)
@@ -134,7 +134,7 @@ def eval_laguerre(n: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_hermite(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Hermite, as physicists define it; the degree is an integer.
 
-    >>> gt.special.eval_hermite(2, np.array([0.5]))
+    >>> gt.scipy.special.eval_hermite(2, np.array([0.5]))
     array([-1.])
     """
 
@@ -144,7 +144,7 @@ def eval_hermite(n: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_hermitenorm(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Hermite, as statisticians define it; the degree is an integer.
 
-    >>> gt.special.eval_hermitenorm(2, np.array([0.5]))
+    >>> gt.scipy.special.eval_hermitenorm(2, np.array([0.5]))
     array([-0.75])
     """
 
@@ -155,7 +155,7 @@ def eval_hermitenorm(n: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_sh_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Legendre on the interval from 0 to 1.
 
-    >>> gt.special.eval_sh_legendre(2, np.array([0.75]))
+    >>> gt.scipy.special.eval_sh_legendre(2, np.array([0.75]))
     array([-0.125])
     """
     return _shifted(eval_legendre, n, x)
@@ -164,7 +164,7 @@ def eval_sh_legendre(n: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_sh_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the first kind on the interval from 0 to 1.
 
-    >>> gt.special.eval_sh_chebyt(2, np.array([0.75]))
+    >>> gt.scipy.special.eval_sh_chebyt(2, np.array([0.75]))
     array([-0.5])
     """
     return _shifted(eval_chebyt, n, x)
@@ -173,7 +173,7 @@ def eval_sh_chebyt(n: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_sh_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the second kind on the interval from 0 to 1.
 
-    >>> gt.special.eval_sh_chebyu(2, np.array([1.0]))
+    >>> gt.scipy.special.eval_sh_chebyu(2, np.array([1.0]))
     array([3.])
     """
     return _shifted(eval_chebyu, n, x)
@@ -182,7 +182,7 @@ def eval_sh_chebyu(n: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_sh_jacobi(n: ArrayLike, p: ArrayLike, q: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Jacobi on the interval from 0 to 1, whose highest coefficient is 1.
 
-    >>> gt.special.eval_sh_jacobi(2, 2.5, 1.5, np.array([0.3]))
+    >>> gt.scipy.special.eval_sh_jacobi(2, 2.5, 1.5, np.array([0.3]))
     array([-0.03121212])
     """
     n, p, q = operand(n), operand(p), operand(q)
@@ -197,7 +197,7 @@ def eval_sh_jacobi(n: ArrayLike, p: ArrayLike, q: ArrayLike, x: ArrayLike, /) ->
 def eval_chebyc(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the first kind on the interval from -2 to 2.
 
-    >>> gt.special.eval_chebyc(2, np.array([1.0]))
+    >>> gt.scipy.special.eval_chebyc(2, np.array([1.0]))
     array([-1.])
     """
     return 2.0 * eval_chebyt(n, 0.5 * operand(x))
@@ -206,7 +206,7 @@ def eval_chebyc(n: ArrayLike, x: ArrayLike, /) -> Array:
 def eval_chebys(n: ArrayLike, x: ArrayLike, /) -> Array:
     """Polynomial of Chebyshev of the second kind on the interval from -2 to 2.
 
-    >>> gt.special.eval_chebys(2, np.array([2.0]))
+    >>> gt.scipy.special.eval_chebys(2, np.array([2.0]))
     array([3.])
     """
     return eval_chebyu(n, 0.5 * operand(x))

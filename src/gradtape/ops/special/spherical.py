@@ -61,19 +61,19 @@ def _spherical(name: str, n: ArrayLike, z: ArrayLike, /, derivative: bool = Fals
         derivative: Whether to give its derivative instead.
 
     spherical_jn:
-    >>> gt.special.spherical_jn(0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.spherical_jn(0, np.array([0.0, 1.0]))
     array([1.        , 0.84147098])
 
     spherical_yn:
-    >>> gt.special.spherical_yn(0, np.array([1.0]))
+    >>> gt.scipy.special.spherical_yn(0, np.array([1.0]))
     array([-0.54030231])
 
     spherical_in:
-    >>> gt.special.spherical_in(0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.spherical_in(0, np.array([0.0, 1.0]))
     array([1.        , 1.17520119])
 
     spherical_kn:
-    >>> gt.special.spherical_kn(0, np.array([1.0]))
+    >>> gt.scipy.special.spherical_kn(0, np.array([1.0]))
     array([0.57786367])
     """
     function, slope = _SPHERICAL[name]
@@ -102,7 +102,7 @@ def _airy_slopes(out: Any, z: Any) -> tuple[Any, ...]:
 def airy(z: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """Airy functions and their derivatives, (Ai, Ai', Bi, Bi').
 
-    >>> gt.special.airy(np.array([0.0]))[0]
+    >>> gt.scipy.special.airy(np.array([0.0]))[0]
     array([0.35502805])
     """
 
@@ -145,6 +145,6 @@ def _outer_slopes(z: Any) -> tuple[Any, ...]:
 def airye(z: ArrayLike, /) -> tuple[Array, Array, Array, Array]:
     """Airy functions and their derivatives without their exponential growth, for real z.
 
-    >>> gt.special.airye(np.array([0.0, 100.0]))[0]
+    >>> gt.scipy.special.airye(np.array([0.0, 100.0]))[0]
     array([0.35502805, 0.08919692])
     """

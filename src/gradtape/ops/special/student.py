@@ -160,7 +160,7 @@ _stdtr_by_df: Callable[..., Any] = elementwise_op(
 def stdtr(df: ArrayLike, t: ArrayLike, /) -> Array:
     """Distribution function of Student's t with `df` degrees of freedom.
 
-    >>> gt.special.stdtr(1.0, np.array([0.0, 1.0]))
+    >>> gt.scipy.special.stdtr(1.0, np.array([0.0, 1.0]))
     array([0.5 , 0.75])
     """
 
@@ -173,6 +173,6 @@ def stdtr(df: ArrayLike, t: ArrayLike, /) -> Array:
 def stdtrit(df: ArrayLike, p: ArrayLike, /) -> Array:
     """Inverse of `stdtr` in its second argument.
 
-    >>> gt.special.stdtrit(1.0, np.array([0.5, 0.75])).round(12)
+    >>> gt.scipy.special.stdtrit(1.0, np.array([0.5, 0.75])).round(12)
     array([0., 1.])
     """

@@ -28,7 +28,7 @@ Bounds = tuple[float | Formula, float | Formula]
 
 
 class Named:
-    """A distribution of `gt.stats`; a method that it lacks raises an error with advice."""
+    """A distribution of `gt.scipy.stats`; a method that it lacks raises an error with advice."""
 
     name: str = ""  # in `scipy.stats`
 
@@ -41,7 +41,7 @@ class Named:
 
         def __getattr__(self, name: str) -> Any:
             raise MissingNameError(
-                name, lambda name: advice.DISTRIBUTIONS.get(name), f"gt.stats.{self.name}"
+                name, lambda name: advice.DISTRIBUTIONS.get(name), f"gt.scipy.stats.{self.name}"
             )
 
 
@@ -76,7 +76,7 @@ class Distribution(Named):
     def __call__(self, *args: Any, **kwds: Any) -> Frozen:
         """The distribution with parameters given for good.
 
-        >>> gt.stats.norm(1.0, 2.0).cdf(np.array([1.0]))
+        >>> gt.scipy.stats.norm(1.0, 2.0).cdf(np.array([1.0]))
         array([0.5])
         """
         return Frozen(self, self._parameters("the distribution", args, kwds))
@@ -86,9 +86,9 @@ class Distribution(Named):
     def cdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """The probability of at most `x`.
 
-        >>> gt.stats.uniform.cdf(np.array([-1.0, 0.25, 2.0]))
+        >>> gt.scipy.stats.uniform.cdf(np.array([-1.0, 0.25, 2.0]))
         array([0.  , 0.25, 1.  ])
-        >>> gt.stats.bernoulli.cdf(np.array([0, 1]), 0.25)
+        >>> gt.scipy.stats.bernoulli.cdf(np.array([0, 1]), 0.25)
         array([0.75, 1.  ])
         """
         return self._tail("cdf", (0.0, 1.0), x, args, kwds)
@@ -96,9 +96,9 @@ class Distribution(Named):
     def sf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """The probability of more than `x`, exact where it is small.
 
-        >>> gt.stats.uniform.sf(np.array([-1.0, 0.25, 2.0]))
+        >>> gt.scipy.stats.uniform.sf(np.array([-1.0, 0.25, 2.0]))
         array([1.  , 0.75, 0.  ])
-        >>> gt.stats.bernoulli.sf(np.array([0, 1]), 0.25)
+        >>> gt.scipy.stats.bernoulli.sf(np.array([0, 1]), 0.25)
         array([0.25, 0.  ])
         """
         return self._tail("sf", (1.0, 0.0), x, args, kwds)
@@ -106,9 +106,9 @@ class Distribution(Named):
     def logcdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the probability of at most `x`, also where that underflows.
 
-        >>> gt.stats.norm.logcdf(np.array([-100.0]))
+        >>> gt.scipy.stats.norm.logcdf(np.array([-100.0]))
         array([-5005.52420869])
-        >>> gt.stats.bernoulli.logcdf(np.array([0]), 0.25)
+        >>> gt.scipy.stats.bernoulli.logcdf(np.array([0]), 0.25)
         array([-0.28768207])
         """
         return self._tail("logcdf", (-math.inf, 0.0), x, args, kwds)
@@ -116,9 +116,9 @@ class Distribution(Named):
     def logsf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the probability of more than `x`, also where that underflows.
 
-        >>> gt.stats.expon.logsf(np.array([1000.0]))
+        >>> gt.scipy.stats.expon.logsf(np.array([1000.0]))
         array([-1000.])
-        >>> gt.stats.bernoulli.logsf(np.array([0]), 0.5)
+        >>> gt.scipy.stats.bernoulli.logsf(np.array([0]), 0.5)
         array([-0.69314718])
         """
         return self._tail("logsf", (0.0, -math.inf), x, args, kwds)
@@ -132,7 +132,7 @@ class Distribution(Named):
     def mean(self, *args: Any, **kwds: Any) -> Array:
         """The mean, differentiable in the parameters; infinite or NaN where there is none.
 
-        >>> gt.stats.gamma.mean(3.0, scale=2.0)
+        >>> gt.scipy.stats.gamma.mean(3.0, scale=2.0)
         np.float64(6.0)
         """
         return self._moment("mean", args, kwds, lambda own, loc, scale: loc + scale * own)
@@ -140,7 +140,7 @@ class Distribution(Named):
     def var(self, *args: Any, **kwds: Any) -> Array:
         """The variance, differentiable in the parameters; infinite or NaN where there is none.
 
-        >>> gt.stats.gamma.var(3.0, scale=2.0)
+        >>> gt.scipy.stats.gamma.var(3.0, scale=2.0)
         np.float64(12.0)
         """
         return self._moment("var", args, kwds, lambda own, _loc, scale: scale * scale * own)
@@ -148,7 +148,7 @@ class Distribution(Named):
     def std(self, *args: Any, **kwds: Any) -> Array:
         """The standard deviation, differentiable in the parameters; as far as `var` exists.
 
-        >>> gt.stats.gamma.std(4.0, scale=2.0)
+        >>> gt.scipy.stats.gamma.std(4.0, scale=2.0)
         np.float64(4.0)
         """
         return self._moment("var", args, kwds, lambda own, _loc, scale: scale * sqrt(own))
@@ -156,7 +156,7 @@ class Distribution(Named):
     def entropy(self, *args: Any, **kwds: Any) -> Array:
         """The entropy in nats, differentiable in the parameters.
 
-        >>> gt.stats.expon.entropy(scale=1.0), gt.stats.bernoulli.entropy(0.5)
+        >>> gt.scipy.stats.expon.entropy(scale=1.0), gt.scipy.stats.bernoulli.entropy(0.5)
         (np.float64(1.0), np.float64(0.6931471805599453))
         """
         return self._moment("entropy", args, kwds, lambda own, _loc, scale: own + log(scale))
@@ -236,7 +236,7 @@ class Frozen:
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
-        return f"<gt.stats.{self.distribution.name} with {given}>"
+        return f"<gt.scipy.stats.{self.distribution.name} with {given}>"
 
 
 def result_dtype(name: str, *values: Any) -> np.dtype[Any]:

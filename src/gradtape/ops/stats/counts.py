@@ -34,7 +34,7 @@ class Discrete(Distribution):
     Methods take the count, the shape parameters, and then `loc`, by position or by name, as in
     SciPy. Probabilities are piecewise constant in the count: its gradient is 0.
 
-    >>> gt.stats.poisson.logpmf(np.array([0, 1]), 2.0)
+    >>> gt.scipy.stats.poisson.logpmf(np.array([0, 1]), 2.0)
     array([-2.        , -1.30685282])
     """
 
@@ -62,7 +62,7 @@ class Discrete(Distribution):
         is infinite, and NaN if the parameter has a slope of 0 itself: `bernoulli` with a share that
         was rounded to 1. Of its log-odds take `gt.log_sigmoid` instead.
 
-        >>> gt.stats.bernoulli.logpmf(np.array([1, 2]), 0.5)
+        >>> gt.scipy.stats.bernoulli.logpmf(np.array([1, 2]), 0.5)
         array([-0.69314718,        -inf])
         """
         at = self._count("logpmf", k, args, kwds)
@@ -72,7 +72,7 @@ class Discrete(Distribution):
     def pmf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """The probability of `k`.
 
-        >>> gt.stats.bernoulli.pmf(np.array([0, 1]), 0.25)
+        >>> gt.scipy.stats.bernoulli.pmf(np.array([0, 1]), 0.25)
         array([0.75, 0.25])
         """
         at = self._count("pmf", k, args, kwds)

@@ -47,7 +47,7 @@ class Continuous(Distribution):
     Methods take the point of evaluation, the shape parameters, and then `loc` and `scale`, by
     position or by name, as in SciPy.
 
-    >>> gt.stats.norm.logpdf(np.array([0.0, 1.0]), loc=0.0, scale=2.0)
+    >>> gt.scipy.stats.norm.logpdf(np.array([0.0, 1.0]), loc=0.0, scale=2.0)
     array([-1.61208571, -1.73708571])
     """
 
@@ -81,7 +81,7 @@ class Continuous(Distribution):
     def logpdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the density; -inf outside of the support.
 
-        >>> gt.stats.expon.logpdf(np.array([-1.0, 2.0]))
+        >>> gt.scipy.stats.expon.logpdf(np.array([-1.0, 2.0]))
         array([-inf,  -2.])
         """
         at = self._point("logpdf", x, args, kwds)
@@ -91,7 +91,7 @@ class Continuous(Distribution):
     def pdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """The density; 0 outside of the support.
 
-        >>> gt.stats.expon.pdf(np.array([-1.0, 0.0]))
+        >>> gt.scipy.stats.expon.pdf(np.array([-1.0, 0.0]))
         array([0., 1.])
         """
         at = self._point("pdf", x, args, kwds)
@@ -153,7 +153,7 @@ class Continuous(Distribution):
     def ppf(self, q: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """The quantile: where `cdf` is `q`.
 
-        >>> gt.stats.norm.ppf(np.array([0.5, 0.975]))
+        >>> gt.scipy.stats.norm.ppf(np.array([0.5, 0.975]))
         array([0.        , 1.95996398])
         """
         return self._quantile("ppf", q, args, kwds)
@@ -161,7 +161,7 @@ class Continuous(Distribution):
     def isf(self, q: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
         """The upper quantile: where `sf` is `q`.
 
-        >>> gt.stats.norm.isf(np.array([0.025]))
+        >>> gt.scipy.stats.norm.isf(np.array([0.025]))
         array([1.95996398])
         """
         return self._quantile("isf", q, args, kwds)
@@ -176,7 +176,7 @@ class Continuous(Distribution):
     def median(self, *args: Any, **kwds: Any) -> Array:
         """The median: the quantile of a half.
 
-        >>> gt.stats.norm.median(3.0, 2.0)
+        >>> gt.scipy.stats.norm.median(3.0, 2.0)
         np.float64(3.0)
         """
         return self.ppf(0.5, *args, **kwds)
@@ -184,7 +184,7 @@ class Continuous(Distribution):
     def interval(self, confidence: ArrayLike, /, *args: Any, **kwds: Any) -> tuple[Array, Array]:
         """The quantiles that enclose a share of probability, with equal tails below and above.
 
-        >>> gt.stats.uniform.interval(0.5)
+        >>> gt.scipy.stats.uniform.interval(0.5)
         (np.float64(0.25), np.float64(0.75))
         """
         outside = 0.5 * (1 - weak_or_array(confidence))

@@ -37,7 +37,7 @@ _SEVERAL = "take gt.vmap for several distributions"
 class MultivariateNormal(Named):
     """The normal distribution of vectors, differentiable in all its arguments.
 
-    >>> gt.stats.multivariate_normal.logpdf(np.zeros(2), np.zeros(2), np.eye(2))
+    >>> gt.scipy.stats.multivariate_normal.logpdf(np.zeros(2), np.zeros(2), np.eye(2))
     np.float64(-1.8378770664093453)
     """
 
@@ -48,7 +48,7 @@ class MultivariateNormal(Named):
     ) -> Frozen:
         """The distribution with parameters given for good.
 
-        >>> gt.stats.multivariate_normal(np.zeros(2), 4.0).entropy()
+        >>> gt.scipy.stats.multivariate_normal(np.zeros(2), 4.0).entropy()
         np.float64(4.224171427529236)
         """
         _refuse_singular(allow_singular)
@@ -73,7 +73,7 @@ class MultivariateNormal(Named):
             LinAlgError: The covariance is not positive definite.
             ShapeError: The dimensions do not fit.
 
-        >>> gt.stats.multivariate_normal.logpdf(np.array([[0.0, 0.0], [1.0, 0.0]]))
+        >>> gt.scipy.stats.multivariate_normal.logpdf(np.array([[0.0, 0.0], [1.0, 0.0]]))
         array([-1.83787707, -2.33787707])
         """
         _refuse_singular(allow_singular)
@@ -98,7 +98,7 @@ class MultivariateNormal(Named):
     ) -> Array:
         """The density; arguments as of `logpdf`.
 
-        >>> gt.stats.multivariate_normal.pdf(np.zeros(2), np.zeros(2))
+        >>> gt.scipy.stats.multivariate_normal.pdf(np.zeros(2), np.zeros(2))
         np.float64(0.15915494309189535)
         """
         return exp(self.logpdf(x, mean, cov, allow_singular))
@@ -114,7 +114,7 @@ class MultivariateNormal(Named):
             LinAlgError: The covariance is not positive definite.
             ShapeError: The dimensions do not fit.
 
-        >>> gt.stats.multivariate_normal.entropy(cov=np.eye(2))
+        >>> gt.scipy.stats.multivariate_normal.entropy(cov=np.eye(2))
         np.float64(2.8378770664093453)
         """
         dtype = _dtype(self.name, mean, cov)
@@ -169,7 +169,7 @@ def _normal_arguments(x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
 class Dirichlet(Named):
     """The Dirichlet distribution, differentiable in all its arguments.
 
-    >>> gt.stats.dirichlet.logpdf(np.array([0.2, 0.3, 0.5]), np.ones(3))
+    >>> gt.scipy.stats.dirichlet.logpdf(np.array([0.2, 0.3, 0.5]), np.ones(3))
     np.float64(0.6931471805599453)
     """
 
@@ -178,7 +178,7 @@ class Dirichlet(Named):
     def __call__(self, alpha: ArrayLike) -> Frozen:
         """The distribution with parameters given for good.
 
-        >>> gt.stats.dirichlet(np.ones(3)).pdf(np.array([0.2, 0.3, 0.5]))
+        >>> gt.scipy.stats.dirichlet(np.ones(3)).pdf(np.array([0.2, 0.3, 0.5]))
         np.float64(2.0)
         """
         return Frozen(self, {"alpha": alpha})
@@ -193,7 +193,7 @@ class Dirichlet(Named):
         Raises:
             ShapeError: There is another number of shares than of parameters.
 
-        >>> gt.stats.dirichlet.logpdf(np.array([0.2, 0.3]), np.array([1.0, 2.0, 3.0]))
+        >>> gt.scipy.stats.dirichlet.logpdf(np.array([0.2, 0.3]), np.array([1.0, 2.0, 3.0]))
         np.float64(1.5040773967762737)
         """
         return self._at(x, alpha, _log_product_of_powers, -math.inf)
@@ -201,7 +201,7 @@ class Dirichlet(Named):
     def pdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
         """The density; arguments as of `logpdf`.
 
-        >>> gt.stats.dirichlet.pdf(np.array([0.2, 0.3, 0.5]), np.ones(3))
+        >>> gt.scipy.stats.dirichlet.pdf(np.array([0.2, 0.3, 0.5]), np.ones(3))
         np.float64(2.0)
         """
         return self._at(x, alpha, _product_of_powers, 0.0)
@@ -209,7 +209,7 @@ class Dirichlet(Named):
     def mean(self, alpha: ArrayLike) -> Array:
         """The mean of each share.
 
-        >>> gt.stats.dirichlet.mean(np.array([1.0, 3.0]))
+        >>> gt.scipy.stats.dirichlet.mean(np.array([1.0, 3.0]))
         array([0.25, 0.75])
         """
         dtype, alpha = _dtype(self.name, alpha), self._parameters(alpha)
@@ -218,7 +218,7 @@ class Dirichlet(Named):
     def var(self, alpha: ArrayLike) -> Array:
         """The variance of each share.
 
-        >>> gt.stats.dirichlet.var(np.array([1.0, 1.0, 1.0, 1.0]))
+        >>> gt.scipy.stats.dirichlet.var(np.array([1.0, 1.0, 1.0, 1.0]))
         array([0.0375, 0.0375, 0.0375, 0.0375])
         """
         dtype, alpha = _dtype(self.name, alpha), self._parameters(alpha)
@@ -229,7 +229,7 @@ class Dirichlet(Named):
     def entropy(self, alpha: ArrayLike) -> Array:
         """The entropy in nats.
 
-        >>> gt.stats.dirichlet.entropy(np.array([2.0, 3.0])).round(12)
+        >>> gt.scipy.stats.dirichlet.entropy(np.array([2.0, 3.0])).round(12)
         np.float64(-0.234906649788)
         """
         dtype, alpha = _dtype(self.name, alpha), self._parameters(alpha)
@@ -281,7 +281,7 @@ def _product_of_powers(x: Any, powers: Any, log_scale: Any, axis: int) -> Any:
 class Multinomial(Named):
     """The multinomial distribution, differentiable in its probabilities.
 
-    >>> gt.stats.multinomial.logpmf(np.array([1, 1]), 2, np.array([0.5, 0.5]))
+    >>> gt.scipy.stats.multinomial.logpmf(np.array([1, 1]), 2, np.array([0.5, 0.5]))
     np.float64(-0.6931471805599453)
     """
 
@@ -290,7 +290,7 @@ class Multinomial(Named):
     def __call__(self, n: ArrayLike, p: ArrayLike) -> Frozen:
         """The distribution with parameters given for good.
 
-        >>> gt.stats.multinomial(2, np.array([0.5, 0.5])).pmf(np.array([1, 1]))
+        >>> gt.scipy.stats.multinomial(2, np.array([0.5, 0.5])).pmf(np.array([1, 1]))
         np.float64(0.5)
         """
         return Frozen(self, {"n": n, "p": p})
@@ -307,7 +307,7 @@ class Multinomial(Named):
         Raises:
             ShapeError: There is another number of counts than of probabilities.
 
-        >>> gt.stats.multinomial.logpmf(np.array([1, 2]), 2, np.array([0.5, 0.5]))
+        >>> gt.scipy.stats.multinomial.logpmf(np.array([1, 2]), 2, np.array([0.5, 0.5]))
         np.float64(-inf)
         """
         return self._at(x, n, p, _log_product_of_powers, -math.inf)
@@ -315,7 +315,7 @@ class Multinomial(Named):
     def pmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         """The probability of counts; arguments as of `logpmf`.
 
-        >>> gt.stats.multinomial.pmf(np.array([1, 1]), 2, np.array([0.5, 0.5]))
+        >>> gt.scipy.stats.multinomial.pmf(np.array([1, 1]), 2, np.array([0.5, 0.5]))
         np.float64(0.5)
         """
         return self._at(x, n, p, _product_of_powers, 0.0)

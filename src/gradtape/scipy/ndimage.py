@@ -1,6 +1,6 @@
 """Interpolation and filters of images, under the names of `scipy.ndimage`."""
 
-from gradtape.advice.public import make_public as _make_public
+from gradtape.dropin.modules import make_scipy as _make_scipy
 from gradtape.ops.ndimage.edges import (
     gaussian_gradient_magnitude as gaussian_gradient_magnitude,
     gaussian_laplace as gaussian_laplace,
@@ -69,4 +69,4 @@ from gradtape.ops.ndimage.spectra import (
 
 sum = sum_labels
 
-_make_public(globals())
+_make_scipy(globals())

@@ -4,7 +4,7 @@ Every parameter has a gradient: shapes, `loc` and `scale`. Outside of a support 
 density is -inf and its gradient 0.
 """
 
-from gradtape.advice.public import make_public as _make_public
+from gradtape.dropin.modules import make_scipy as _make_scipy
 from gradtape.ops.stats.continuous import (
     cauchy as cauchy,
     expon as expon,
@@ -45,4 +45,4 @@ from gradtape.ops.stats.normal_family import (
     vonmises as vonmises,
 )
 
-_make_public(globals())
+_make_scipy(globals())

@@ -1,6 +1,6 @@
 """Special functions, under the names and with the signatures of `scipy.special`."""
 
-from gradtape.advice.public import make_public as _make_public
+from gradtape.dropin.modules import make_scipy as _make_scipy
 from gradtape.ops.activation import (
     log_sigmoid as _log_sigmoid,
     sigmoid as _sigmoid,
@@ -224,4 +224,4 @@ gammaln = _lgamma
 psi = digamma
 jn = jv
 
-_make_public(globals())
+_make_scipy(globals())

@@ -1,6 +1,6 @@
 """Sparse matrices whose numbers may be tensors, with the names of `scipy.sparse` and `linalg`."""
 
-from gradtape.advice.public import make_public as _make_public
+from gradtape.dropin.modules import make_scipy as _make_scipy
 from gradtape.ops.sparse.arrays import SparseArray as SparseArray, from_scipy as from_scipy
 from gradtape.ops.sparse.functions import (
     block_array as block_array,
@@ -24,4 +24,4 @@ from gradtape.ops.sparse.making import (
     eye_array as eye_array,
 )
 
-_make_public(globals())
+_make_scipy(globals())

@@ -1,6 +1,6 @@
 """Filters and convolutions, under the names of `scipy.signal`."""
 
-from gradtape.advice.public import make_public as _make_public
+from gradtape.dropin.modules import make_scipy as _make_scipy
 from gradtape.ops.ndimage.medians import (
     medfilt as medfilt,
     medfilt2d as medfilt2d,
@@ -75,4 +75,4 @@ from gradtape.ops.signal.zpk import (
     zpk2tf as zpk2tf,
 )
 
-_make_public(globals())
+_make_scipy(globals())

@@ -1,0 +1,79 @@
+"""Functions of NumPy and SciPy that take tensors: theirs without a tensor, ours with one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.dropin.held_tensors import any_tensor
+from gradtape.ops.adapt import Adapter
+
+# Parameters that change how SciPy computes, not what; ours have no use for them.
+WITHOUT_EFFECT = frozenset(
+    f"overwrite_{array}" for array in ("a", "a_band", "ab", "b", "c", "data", "x")
+) | {"check_finite", "driver", "lapack_driver", "lwork", "workers"}
+
+
+def drop_in(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> Any:
+    """A function with the signature of SciPy's that takes tensors.
+
+    Args:
+        theirs: The function of SciPy.
+        ours: What computes with tensors; it need not have all parameters of `theirs`. Those it
+            lacks are refused unless they have their defaults, or have no effect on values.
+        name: The public name, `scipy.linalg.qr`, for messages.
+
+    Attributes:
+        on_tensors: `ours`.
+    """
+    if isinstance(theirs, np.ufunc):
+        return UfuncDropIn(theirs, ours)
+    adapter = Adapter(theirs, ours, name=name, without_effect=WITHOUT_EFFECT)
+
+    @functools.wraps(ours)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if not any_tensor(args, kwargs):
+            return theirs(*args, **kwargs)
+        return adapter(args, kwargs)
+
+    function.__module__ = f"gradtape.{name.rpartition('.')[0]}"
+    function.__signature__ = adapter.signature  # type: ignore[attr-defined]
+    function.on_tensors = ours  # type: ignore[attr-defined]
+    return function
+
+
+class UfuncDropIn:
+    """A ufunc that takes lists of tensors, too; everything else of it is NumPy's.
+
+    >>> gt.scipy.special.expit([gt.ones(()), 0.0])
+    tensor([0.7311, 0.5   ])
+    >>> gt.scipy.special.expit.types[1]
+    'd->d'
+    """
+
+    def __init__(self, ufunc: np.ufunc, ours: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, ours)
+        self.ufunc = ufunc
+        self.on_tensors = ours
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and any_tensor(args, kwargs):
+            return self.on_tensors(*args)
+        return self.ufunc(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.ufunc, name)
+
+    def __repr__(self) -> str:
+        return f"<gradtape's form of {self.ufunc!r}>"
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.ufunc)

@@ -1,0 +1,53 @@
+"""Modules with SciPy's names: functions of ours where they take tensors, SciPy's own elsewhere."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from gradtape.advice.public import explained
+from gradtape.dropin.functions import drop_in
+from gradtape.errors import MissingNameError
+from gradtape.locks import load
+
+
+def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
+    """Make a module of functions for tensors a module under the name of SciPy's.
+
+    Its functions get SciPy's signatures, and call SciPy's where there is no tensor. The names it
+    lacks are SciPy's own.
+
+    Args:
+        namespace: The `globals()` of the module, after its imports; its name says which module of
+            SciPy it stands for.
+        ours: Functions that call functions of users, which may know tensors that are not among the
+            arguments: they are ours in any case.
+    """
+    module = namespace["__name__"]
+    short = module.removeprefix("gradtape.")
+    theirs = load(short)
+    names = [
+        name
+        for name, value in namespace.items()
+        if not name.startswith("_") and (not isinstance(value, types.ModuleType) or _below(value))
+    ]
+    for name in names:
+        own, original = explained(namespace[name], module), getattr(theirs, name, None)
+        known = isinstance(own, types.FunctionType) and callable(original)
+        if known and name not in ours.split():
+            own = drop_in(original, own, f"{short}.{name}")
+        namespace[name] = own
+
+    def missing(name: str) -> Any:
+        if not hasattr(theirs, name):
+            raise MissingNameError(name, lambda name: None, f"module {module!r}")
+        return getattr(theirs, name)
+
+    public = {*names, *getattr(theirs, "__all__", dir(theirs))}
+    namespace["__all__"] = sorted(name for name in public if not name.startswith("_"))
+    namespace["__getattr__"] = missing
+    namespace["__dir__"] = lambda: sorted({*namespace, *dir(theirs)})
+
+
+def _below(module: types.ModuleType) -> bool:
+    return module.__name__.startswith("gradtape.scipy.")

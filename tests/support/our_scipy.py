@@ -1,0 +1,26 @@
+"""Functions of ours below `gradtape.scipy`, which that calls for tensors only.
+
+Tests of what they compute call them with arrays, too: `our_scipy.special.gamma(x)`.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import gradtape as gt
+
+
+class Namespace:
+    """A module of `gradtape.scipy`, with what its functions call for tensors."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        return getattr(found, "on_tensors", found)
+
+
+def __getattr__(name: str) -> Any:
+    return globals().setdefault(name, Namespace(getattr(gt.scipy, name)))
