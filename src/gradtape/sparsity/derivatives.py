@@ -143,7 +143,8 @@ def sparse_jacobian(
 
     Returns:
         A function of the same arguments. Arrays in, a `scipy.sparse.csr_array` out, of float32 for
-        half floats; tensors in, a `SparseArray` with differentiable numbers. Its method `plan`, with the same arguments, says how the matrix is computed.
+        half floats; tensors in, a `SparseArray` with differentiable numbers. Its method `plan`,
+        with the same arguments, says how the matrix is computed.
 
     Raises:
         PatternError: The pattern given lacks a place, or one found is so large that it is not
