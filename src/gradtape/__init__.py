@@ -131,6 +131,7 @@ from gradtape.ops.counted import (
     meshgrid as meshgrid,
 )
 from gradtape.ops.creation import (
+    array as array,
     asarray as asarray,
     empty as empty,
     eye as eye,
@@ -334,6 +335,7 @@ if TYPE_CHECKING:
         implicit as implicit,
         linalg as linalg,
         nn as nn,
+        numpy as numpy,
         optim as optim,
         random as random,
         scipy as scipy,
@@ -472,7 +474,7 @@ if TYPE_CHECKING:
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
     "amp", "data", "fft", "gradient_clipping", "gradients", "graph", "implicit", "linalg",
-    "nn", "optim", "random", "scipy", "testing", "training",
+    "nn", "numpy", "optim", "random", "scipy", "testing", "training",
 )  # fmt: skip
 _LAZY = {
     "amp.autocast": "autocast",

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from gradtape.advice.conversions import (
         add_ways_out as add_ways_out,
         note_hidden_conversion as note_hidden_conversion,
+        of_objects as of_objects,
+        raise_of_objects as raise_of_objects,
     )
     from gradtape.advice.error_names import name_caller as name_caller, name_rule as name_rule
     from gradtape.advice.foreign_names import DISTRIBUTIONS as DISTRIBUTIONS
@@ -48,6 +50,8 @@ _HOMES = {
     "name_caller": "error_names",
     "name_rule": "error_names",
     "note_hidden_conversion": "conversions",
+    "of_objects": "conversions",
+    "raise_of_objects": "conversions",
     "raise_explained": "argument_errors",
     "raise_unknown_keyword": "argument_errors",
     "shown": "argument_errors",

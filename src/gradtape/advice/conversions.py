@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -20,13 +21,22 @@ from gradtape.advice.foreign_names import NUMPY, POLYNOMIAL, SCIPY, WITH_ARRAY_A
 from gradtape.advice.frames import LIBRARIES, own_function, package, public_names, running
 from gradtape.advice.scipy_counterparts import counterpart
 from gradtape.core.tensor import Tensor
+from gradtape.core.tracked_number import WAYS_OUT
 from gradtape.errors import ConversionError
 
 _DETACHED = "; t.detach() computes without gradient"
 _OF_NUMPY = (
     "To print, plot or log the value, use t.item() or t.detach().numpy(). To keep its gradient, "
-    "use np.sin instead of math.sin, np.stack instead of np.array, and a buffer of "
-    "np.zeros_like(x, shape=n) instead of np.zeros(n)"
+    "use np.sin instead of math.sin, leave out dtype=float, and `import gradtape.numpy as np` "
+    "instead of numpy, where np.array takes tensors and buffers of np.zeros(n) record"
+)
+# What NumPy says of arrays of objects.
+_OBJECTS = re.compile(
+    r"which has no callable|dtype\('O'\)|object arrays|not supported for the input"
+)
+_MADE_OF_NUMBERS = (
+    "NumPy was given an array of objects, as np.array([x, 1.0]) makes it of a tracked number, and "
+    "not all its functions take that"
 )
 
 
@@ -57,6 +67,19 @@ def note_hidden_conversion(error: BaseException) -> None:
         advice = _library_advice(called)
         if advice is not None:
             error.add_note(f"It was given a tensor that is being recorded. {advice}")
+
+
+def of_objects(error: TypeError) -> str | None:
+    """What to say of NumPy's error about an array of objects; None for any other error."""
+    said = str(error)
+    return f"{said}; {_MADE_OF_NUMBERS}; {WAYS_OUT}" if _OBJECTS.search(said) else None
+
+
+def raise_of_objects(error: TypeError) -> None:
+    """Raise for NumPy's error about an array of objects what to write instead."""
+    said = of_objects(error)
+    if said is not None:
+        raise ConversionError(said) from error
 
 
 def _is_recorded(value: Any) -> bool:

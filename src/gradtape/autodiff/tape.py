@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import advice, tree
 from gradtape.autodiff.arguments import as_primals, checked, primal
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
 from gradtape.autodiff.checkpoint_strategies import CheckpointReport
@@ -295,6 +295,10 @@ class GradientTape:
     def _left(self, leave: Callable[..., None] | None, *error: object) -> None:
         self._open = False
         self.stop()
+        if len(error) == 3 and isinstance(error[1], TypeError):
+            said = advice.of_objects(error[1])
+            if said is not None:
+                error[1].add_note(said)
         if leave is not None:
             leave(*error)
 

@@ -31,7 +31,7 @@ from gradtape.core.state import (
     seen_by,
 )
 from gradtape.core.tape_modes import modes_for
-from gradtape.core.tensor import Tensor, as_value, is_extended_float
+from gradtape.core.tensor import OBJECTS, Tensor, as_value, is_extended_float
 from gradtape.errors import ContextError, GradtapeError, LeakedTensorError
 
 Modes = tuple[Mode, ...]
@@ -92,23 +92,23 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     top: Level | None = None
     any_tensor = False
     for arg in args:
-        if type(arg) is np.ndarray:
+        if type(arg) is np.ndarray and arg.dtype is not OBJECTS:
             operands.append(arg)
             continue
         operand = arg
-        if isinstance(arg, Tensor):
-            any_tensor = True
-            operand = unshell(arg)
-            if isinstance(operand, Tensor) and operand.record is not None:
-                level = operand.record.segment
-                if top is None or level.number > top.number:
-                    top = level
-        else:
+        if not isinstance(arg, Tensor):
             try:
                 operand = as_value(arg)
             except GradtapeError as error:
                 HOOKS.operand_refused(error, op.name)
                 raise
+        if isinstance(operand, Tensor):
+            any_tensor = True
+            operand = unshell(operand)
+            if isinstance(operand, Tensor) and operand.record is not None:
+                level = operand.record.segment
+                if top is None or level.number > top.number:
+                    top = level
         operands.append(operand)
     if top is None:
         out = evaluate(op, operands, params)

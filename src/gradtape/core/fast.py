@@ -26,7 +26,7 @@ from gradtape.core.nested import Handle
 from gradtape.core.op import Op
 from gradtape.core.record import Binary, General, Record, Unary
 from gradtape.core.state import CONTEXT_LEVEL, STATE
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import OBJECTS, Tensor
 
 F64, F32, F16 = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.float16)
 _REAL = frozenset((F32, F64))
@@ -76,7 +76,7 @@ def fast_unary(op: Op) -> Function:
                 kept = value if keep_x else Aval(value.shape, dtype)
                 kept_out = out if keep_out else Aval(out.shape, dtype)
                 return Tensor(out, General(op, segment, (parent,), (kept,), kept_out, {}, None))
-        elif type(x) is ndarray and (closed or not _is_small(x.dtype)):
+        elif type(x) is ndarray and (closed or not _is_small(x.dtype)) and x.dtype is not OBJECTS:
             try:
                 return compute(x) if x.size < LARGE else compute_large(op, (x,), {})
             except Exception as error:
@@ -119,7 +119,8 @@ def fast_binary(op: Op, otherwise: Function = call) -> Function:
             return otherwise(op, (x, y), {})
         state = STATE.get()
         if (parent is None and parent2 is None and state.plain) and (
-            closed or not (_is_small(value.dtype) or _is_small(value2.dtype))
+            value.dtype is not OBJECTS is not value2.dtype
+            and (closed or not (_is_small(value.dtype) or _is_small(value2.dtype)))
         ):
             small = value.size < LARGE > value2.size
             try:
@@ -285,7 +286,7 @@ def fast_params(op: Op) -> Function:
                     segment.remember(made)
                 return Tensor(out, made)
         elif (type(x) is ndarray or isinstance(x, generic)) and (
-            x.dtype.kind != "V" and x.dtype is not F16
+            x.dtype.kind not in "VO" and x.dtype is not F16
         ):
             try:
                 return compute(np, x, **params) if x.size < large else evaluate(op, (x,), params)

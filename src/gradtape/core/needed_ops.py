@@ -19,8 +19,10 @@ class NeededOps:
 
     Attributes:
         add_hook: `core.gradient_hooks.add_hook`.
+        as_object: The array of a tracked number (`core.tracked_number`).
         assign_in_place: `ops.write.write_item`.
         compute_gradients: `autodiff.context.compute_gradients`.
+        joined: `ops.joined.joined`.
         jvp: `autodiff.transforms.jvp`.
         mask: `ops.select.mask`.
         public_places: Where functions of `gt` are defined, `"module:name"`; for `ops.answers`.
@@ -29,6 +31,7 @@ class NeededOps:
 
     add_hook: Function
     add_op: Op
+    as_object: Function
     assign_in_place: Function
     astype: Function
     broadcast_to: Function
@@ -37,6 +40,7 @@ class NeededOps:
     copy: Function
     getitem: Function
     isfinite: Function
+    joined: Function
     jvp: Function
     mask: Function
     moveaxis: Function

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from gradtape.backends import array_module, as_index, is_raw, make_array, to_numpy
 from gradtape.core.aval import Abstract, is_extended_float as is_extended_float
 from gradtape.core.hooks import HOOKS
-from gradtape.core.level import LEAVES, Leaf, Node, Segment
+from gradtape.core.level import CONTEXT_LEVEL, LEAVES, Leaf, Node, Segment
 from gradtape.core.needed_ops import needed
 from gradtape.core.state import current
 from gradtape.errors import (
@@ -271,6 +271,9 @@ class Tensor:
         return read_only(to_numpy(concrete(self, "numpy()")))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        as_it_is = dtype is None or np.dtype(dtype) is OBJECTS
+        if as_it_is and self.ndim == 0 and followed(self):
+            return needed.as_object(self)  # see `core.tracked_number`
         array = to_numpy(concrete(self, "np.asarray(tensor)"))
         if dtype is not None and array.dtype != dtype:
             if copy is False:
@@ -483,6 +486,23 @@ def concrete(tensor: Tensor, what: str) -> Any:
     return value
 
 
+def followed(tensor: Tensor) -> bool:
+    """Whether a transform, a trace or a tape follows a real tensor, and not just a context."""
+    if tensor.dtype.kind != "f":
+        return False
+    value: Any = tensor
+    state = current()
+    while isinstance(value, Tensor):
+        value = value.peek()
+        segment = None if value.record is None else value.record.segment
+        if segment is not None and segment.number > CONTEXT_LEVEL and segment.active:
+            stopped = isinstance(segment, Segment) and state.stops(segment.number)
+            if not (segment.lazy or stopped):
+                return True
+        value = value.value
+    return False
+
+
 def _zeros(xp: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
     return Tensor(xp.zeros(shape, dtype))
 
@@ -494,12 +514,27 @@ def read_only(array: Any) -> Any:
     return view
 
 
+OBJECTS = np.dtype(object)
+
+
+def _of_numbers(value: Any) -> Any:
+    """Raise for an array of objects that holds no tensors."""
+    if isinstance(value, Tensor):
+        return value
+    raise DTypeError(f"got an array of {value.dtype}, expected numbers; use array.astype(float)")
+
+
 def as_value(value: Any, dtype: Any = None) -> Any:
-    """An operand as ops take it: tensors, arrays and numbers as they are, lists as arrays."""
+    """An operand as ops take it: tensors, arrays and numbers as they are, lists as arrays.
+
+    Lists and arrays of objects that hold tensors become one tensor.
+    """
     if isinstance(value, Tensor):
         return value
     try:
         if is_raw(value) and dtype is None:
+            if type(value) is np.ndarray and value.dtype is OBJECTS:
+                return _of_numbers(needed.joined(value))
             # Subclasses with their own arithmetic would follow different rules.
             if isinstance(value, np.ma.MaskedArray):
                 raise DTypeError(
@@ -507,8 +542,9 @@ def as_value(value: Any, dtype: Any = None) -> Any:
                     "np.where with filled values"
                 )
             return np.asarray(value) if isinstance(value, np.matrix) else value
-        if isinstance(value, Sequence) and any(isinstance(item, Tensor) for item in value):
-            raise ConversionError("got a list of tensors, expected an array; use gt.stack")
+        whole = needed.joined(value)
+        if isinstance(whole, Tensor):
+            return whole if dtype is None else needed.astype(whole, dtype)
         return make_array(value, dtype)
     except GradtapeError as error:
         HOOKS.operand_refused(error, None)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradtape.dropin.held_tensors import any_tensor
 from gradtape.ops.adapt import Adapter
+from gradtape.ops.joined import joined
 
 # Parameters that change how SciPy computes, not what; ours have no use for them.
 WITHOUT_EFFECT = frozenset(
@@ -61,18 +62,26 @@ class UfuncDropIn:
         self.on_tensors = ours
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and any_tensor(args, kwargs):
-            return self.on_tensors(*args)
-        return self.ufunc(*args, **kwargs)
+        if not any_tensor(args, kwargs):
+            return self.ufunc(*args, **kwargs)
+        return self.ufunc(*map(joined, args), **kwargs) if kwargs else self.on_tensors(*args)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.ufunc, name)
+        found = getattr(self.ufunc, name)
+        if name not in ("reduce", "accumulate", "reduceat", "outer", "at"):
+            return found
+
+        @functools.wraps(found)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return found(*map(joined, args), **kwargs)
+
+        return method
 
     def __repr__(self) -> str:
         return f"<gradtape's form of {self.ufunc!r}>"
 
     def __reduce__(self) -> str:
-        return self.__name__
+        return str(self.__name__)
 
     @property
     def __signature__(self) -> inspect.Signature:

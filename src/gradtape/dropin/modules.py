@@ -33,8 +33,8 @@ def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
     ]
     for name in names:
         own, original = explained(namespace[name], module), getattr(theirs, name, None)
-        known = isinstance(own, types.FunctionType) and callable(original)
-        if known and name not in ours.split():
+        known = isinstance(own, types.FunctionType) and name not in ours.split()
+        if known and callable(original):
             own = drop_in(original, own, f"{short}.{name}")
         namespace[name] = own
 

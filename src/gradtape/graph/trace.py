@@ -241,9 +241,9 @@ class TraceLevel(Level):
             f"{self.label}: the value of a traced tensor ({aval_of(tensor)}) is asked for at "
             f"{user_line()}, but it is only known when the compiled function runs. Return it, to "
             "print or log it. Use gt.cond or np.where instead of if; gt.while_loop instead of "
-            "while; gt.fori_loop, shapes, or a static argument, for loop bounds and sizes; a "
-            "buffer of np.zeros_like(x, shape=n) instead of np.zeros(n); np.stack instead of "
-            "np.array; np.sin instead of math.sin; gt.tensor(table)[i] instead of table[i] for an "
+            "while; gt.fori_loop, shapes, or a static argument, for loop bounds and sizes; "
+            "`import gradtape.numpy as np` instead of numpy for np.array of tensors and "
+            "buffers of np.zeros(n); np.sin instead of math.sin; gt.tensor(table)[i] instead of table[i] for an "
             "array from outside"
         )
 

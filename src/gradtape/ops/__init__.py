@@ -5,6 +5,7 @@ and methods. The packages below it are families that not every program uses. The
 loaded one by one, when a function is first used, by gradtape's name or by that of NumPy or SciPy.
 """
 
+from gradtape.core import tracked_number
 from gradtape.core.needed_ops import needed
 from gradtape.core.op import op_of
 from gradtape.ops import (
@@ -26,6 +27,7 @@ from gradtape.ops import (
     index as index,
     inspection as inspection,
     join as join,
+    joined as joined,
     like as like,
     locate as locate,
     logaddexp as logaddexp,
@@ -52,6 +54,7 @@ from gradtape.ops import (
 
 needed.fill(
     add_op=op_of(arithmetic.add),
+    as_object=tracked_number.as_object,
     assign_in_place=write.write_item,
     astype=cast.astype,
     broadcast_to=shape.broadcast_to,
@@ -59,6 +62,7 @@ needed.fill(
     copy=cast.copy,
     getitem=index.getitem,
     isfinite=comparison.isfinite,
+    joined=joined.joined,
     mask=select.mask,
     moveaxis=shape.moveaxis,
     ones_like=like.ones_like,
@@ -70,3 +74,4 @@ needed.fill(
     sum_op=op_of(reduce.sum_over),
 )
 methods.install()
+tracked_number.install()

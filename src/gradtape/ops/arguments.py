@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape import advice
 from gradtape.core.state import adopted
-from gradtape.core.tensor import Tensor, as_value, is_extended_float
+from gradtape.core.tensor import OBJECTS, Tensor, as_value, is_extended_float
 from gradtape.errors import AxisError, DTypeError, GradtapeError, ShapeError
 from gradtape.typing import Array, ArrayLike, Axis, Shape
 
@@ -25,8 +25,9 @@ EVERY_AXIS = tuple(tuple(range(ndim)) for ndim in range(65))  # NumPy allows 64 
 def as_array(x: ArrayLike) -> Array:
     """`x` if it has a shape, else (numbers, lists) an array of it."""
     if isinstance(x, ARRAYS) or hasattr(x, "shape"):
-        return x
-    return np.asarray(as_value(x))
+        return as_value(x) if x.dtype is OBJECTS else x
+    value = as_value(x)
+    return value if isinstance(value, Tensor) else np.asarray(value)
 
 
 def normalize_axis(axis: int, ndim: int, name: str) -> int:

@@ -8,14 +8,14 @@ import numpy as np
 
 from gradtape.backends import array_module
 from gradtape.core.tensor import Tensor, concrete, is_extended_float
-from gradtape.errors import ArgumentError, ConversionError, DTypeError, ShapeError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_dtype, as_integer, as_shape, weak_or_array
 from gradtape.ops.cast import astype, copy as copy_of
 from gradtape.ops.checks import check_choice
 from gradtape.ops.device import check_device, device_of
 from gradtape.ops.family import member
 from gradtape.ops.inspection import CASTING
-from gradtape.ops.join import stack
+from gradtape.ops.joined import joined
 from gradtape.ops.select import where as where_of
 from gradtape.ops.shape import broadcast_to
 from gradtape.typing import ArrayLike, Shape
@@ -23,24 +23,8 @@ from gradtape.typing import ArrayLike, Shape
 # ---- from data ----------------------------------------------------------------------------------
 
 
-def holds_tensor(data: Any) -> bool:
-    """Whether there is a tensor in nested sequences."""
-    return isinstance(data, list | tuple) and any(
-        isinstance(item, Tensor) or holds_tensor(item) for item in data
-    )
-
-
-def _stacked(data: Any) -> Any:
-    """Nested sequences that hold tensors as one tensor."""
-    if not isinstance(data, list | tuple):
-        return data
-    return stack([_stacked(item) for item in data])
-
-
 def _array(data: Any, dtype: Any, name: str, *, copy: bool | None) -> Any:
     """`data` as an array of numbers."""
-    if holds_tensor(data):
-        raise ConversionError(f"{name}: got a list of tensors; join them with gt.stack")
     try:
         array = array_module(data).array(data, dtype=dtype, copy=copy)
     except TypeError as error:
@@ -56,13 +40,14 @@ def tensor(data: ArrayLike, *, dtype: Any = None, requires_grad: bool = False) -
     """Make a tensor that holds a copy of the data.
 
     Args:
-        data: Numbers, nested sequences of numbers, an array, or a tensor without history.
+        data: Numbers, an array, a tensor without history, or nested sequences of numbers, and of
+            tensors, whose history it keeps.
         dtype: Its dtype; as NumPy chooses if not given, so Python floats give float64.
         requires_grad: Whether gradients are to be taken for it.
 
     Raises:
         ConversionError: The data is a tensor that is being recorded, whose history a copy of the
-            value would lose, or holds tensors.
+            value would lose.
         DTypeError: The data are not numbers; or a gradient is required of integers.
         ShapeError: The data is ragged.
 
@@ -73,9 +58,34 @@ def tensor(data: ArrayLike, *, dtype: Any = None, requires_grad: bool = False) -
     if isinstance(data, Tensor):
         advice = "tensor (gt.asarray passes a tensor on, gt.copy copies it with its history)"
         data = concrete(data, advice)
-    array = _array(data, dtype, "tensor", copy=True)
-    made = Tensor(array)
+    whole = joined(data)
+    made: Tensor
+    if not isinstance(whole, Tensor):
+        made = Tensor(_array(data, dtype, "tensor", copy=True))
+    else:
+        made = whole if dtype is None else astype(whole, as_dtype(dtype, "tensor"))
     return made.set_requires_grad() if requires_grad else made
+
+
+def array(data: ArrayLike, /, dtype: Any = None) -> Tensor:
+    """Make a tensor of a copy of the data, with the history of tensors in it.
+
+    Args:
+        data: A tensor, an array, numbers, or nested sequences of numbers and tensors.
+        dtype: Its dtype; that of the data if not given.
+
+    Raises:
+        DTypeError: The data are not numbers.
+        ShapeError: The data is ragged.
+
+    >>> def rotation(angle):
+    ...     c, s = gt.cos(angle), gt.sin(angle)
+    ...     return gt.array([[c, -s], [s, c]])
+    >>> gt.jacobian(rotation)(0.0)
+    array([[-0., -1.],
+           [ 1., -0.]])
+    """
+    return asarray(data, dtype, copy=True)
 
 
 def asarray(
@@ -99,8 +109,7 @@ def asarray(
     True
     """
     check_device(device, "asarray", device_of(data))
-    if holds_tensor(data):
-        data = _stacked(data)
+    data = joined(data)
     if not isinstance(data, Tensor):
         return Tensor(_array(data, dtype, "asarray", copy=copy))
     if dtype is not None and data.dtype != (kind := as_dtype(dtype, "asarray")):

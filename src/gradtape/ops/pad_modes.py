@@ -13,10 +13,11 @@ from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype
 from gradtape.ops.checks import check_choice, check_least
-from gradtape.ops.creation import asarray, holds_tensor
+from gradtape.ops.creation import asarray
 from gradtape.ops.gather import take
 from gradtape.ops.index import part_of
 from gradtape.ops.join import concatenate
+from gradtape.ops.joined import holds_tensor
 from gradtape.ops.pad import Widths, along, pad_constant
 from gradtape.ops.reduce import max as max_of, mean as mean_of, min as min_of
 from gradtape.ops.rounding import floor, round as round_of

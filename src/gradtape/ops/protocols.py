@@ -120,14 +120,33 @@ def _array_function(
     self: Tensor, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
 ) -> Any:
     """Answer a NumPy function called on a tensor."""
+    return answer_function(function, args, kwargs)
+
+
+def answer_of(function: Any) -> Callable[..., Any] | None:
+    """The function of ours that answers for a function or ufunc of NumPy; None if there is none."""
+    if isinstance(function, np.ufunc):
+        return _answers.get(function) or _answer_for(function)
     adapter = _adapters.get(function)
     if adapter is None:
         replacement = _answer(function)
         if replacement is None:
-            raise UnsupportedError(
-                f"{qualified_name(function)} has no counterpart in gradtape yet; {_INSTEAD}"
-            )
+            return None
         adapter = _adapters[function] = Adapter(function, replacement)
+    return adapter.function
+
+
+def answer_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call the function of ours that answers for one of NumPy.
+
+    Raises:
+        UnsupportedError: There is none.
+    """
+    if answer_of(function) is None:
+        raise UnsupportedError(
+            f"{qualified_name(function)} has no counterpart in gradtape yet; {_INSTEAD}"
+        )
+    adapter = _adapters[function]
     try:
         if STATE.get().modes:
             return call_adopted(lambda *args, **kwargs: adapter(args, kwargs), args, kwargs)

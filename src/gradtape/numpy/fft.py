@@ -1,0 +1,18 @@
+"""`numpy.fft`, with functions that take tensors."""
+
+from typing import TYPE_CHECKING
+
+from gradtape.dropin.numpy_names import numpy_name as _numpy_name, numpy_names as _numpy_names
+
+if TYPE_CHECKING:
+    from numpy.fft import *  # noqa: F403
+
+__all__ = _numpy_names("numpy.fft")
+
+
+def __getattr__(name: str) -> object:
+    return globals().setdefault(name, _numpy_name("numpy.fft", name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *globals()} - {"TYPE_CHECKING"})
