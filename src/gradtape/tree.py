@@ -241,11 +241,25 @@ def _is_new_container(leaf: Any) -> bool:
     return True
 
 
+class _Objects:
+    """What becomes of arrays of objects; `gradtape.ops` sets it to `ops.joined.joined`."""
+
+    def __init__(self) -> None:
+        self.join: Callable[[Any], Any] = lambda array: array
+
+
+objects = _Objects()
+_OBJECTS = np.dtype(object)
+
 # ---- taking apart, and putting together ---------------------------------------------------------
 
 
 def flatten(
-    tree: Any, note: Callable[[Any], bool] | None = None, *, view: str = NAMESPACE
+    tree: Any,
+    note: Callable[[Any], bool] | None = None,
+    *,
+    view: str = NAMESPACE,
+    join: bool = True,
 ) -> tuple[list[Any], Structure]:
     """Take nested lists, tuples, dicts, dataclasses and other containers apart.
 
@@ -254,6 +268,7 @@ def flatten(
         note: Called for every container and leaf, the outermost first; says whether it is to be
             treated as a leaf. With classes that are met for the first time, it is called again.
         view: `ALL_ARRAYS` for functions that take buffers of modules as arguments, too.
+        join: Whether arrays of objects that hold tensors become leaves that are one tensor.
 
     Returns:
         The leaves, and the structure that puts them back.
@@ -263,7 +278,8 @@ def flatten(
     """
     kind = type(tree)
     if kind is ndarray or kind is float:
-        return [tree], SINGLE
+        whole = kind is float or tree.dtype is not _OBJECTS or not join
+        return [tree if whole else objects.join(tree)], SINGLE
     # A class that only claims operators with arrays for itself sets `__array_ufunc__` to None.
     if kind is not tuple and kind is not dict and getattr(tree, _ARRAYS_HAVE, None):
         return [tree], SINGLE
@@ -272,9 +288,13 @@ def flatten(
     except RecursionError:
         _check_ends(tree)
         raise
-    for leaf in leaves:
-        if type(leaf) not in _LEAVES and _is_new_container(leaf):
-            return flatten(tree, note, view=view)
+    for n, leaf in enumerate(leaves):
+        kind = type(leaf)
+        if kind is ndarray:
+            if leaf.dtype is _OBJECTS and join:
+                leaves[n] = objects.join(leaf)
+        elif kind not in _LEAVES and _is_new_container(leaf):
+            return flatten(tree, note, view=view, join=join)
     return leaves, SINGLE if structure.is_leaf() else structure
 
 

@@ -17,10 +17,12 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from gradtape.advice.foreign_names import NUMPY, POLYNOMIAL, SCIPY, WITH_ARRAY_API
 from gradtape.advice.frames import LIBRARIES, own_function, package, public_names, running
 from gradtape.advice.scipy_counterparts import counterpart
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import OBJECTS, Tensor
 from gradtape.core.tracked_number import WAYS_OUT
 from gradtape.errors import ConversionError
 
@@ -69,13 +71,28 @@ def note_hidden_conversion(error: BaseException) -> None:
             error.add_note(f"It was given a tensor that is being recorded. {advice}")
 
 
-def of_objects(error: TypeError) -> str | None:
+def of_objects(error: Exception) -> str | None:
     """What to say of NumPy's error about an array of objects; None for any other error."""
-    said = str(error)
-    return f"{said}; {_MADE_OF_NUMBERS}; {WAYS_OUT}" if _OBJECTS.search(said) else None
+    said = f"{error}; {_MADE_OF_NUMBERS}; {WAYS_OUT}"
+    if isinstance(error, TypeError) and _OBJECTS.search(str(error)):
+        return said
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if isinstance(error, AttributeError) and isinstance(error.obj, int | float):
+        # NumPy calls `x.arctan2(y)` on objects.
+        return said if isinstance(getattr(np, error.name, None), np.ufunc) else None
+    inside = frames and package(frames[-1]) == "numpy"
+    return said if inside and any(map(_is_of_objects, frames[-1].f_locals.values())) else None
 
 
-def raise_of_objects(error: TypeError) -> None:
+def _is_of_objects(value: Any) -> bool:
+    return (
+        isinstance(value, np.ndarray)
+        and value.dtype is OBJECTS
+        and any(isinstance(x, Tensor) for x in value.flat)
+    )
+
+
+def raise_of_objects(error: Exception) -> None:
     """Raise for NumPy's error about an array of objects what to write instead."""
     said = of_objects(error)
     if said is not None:

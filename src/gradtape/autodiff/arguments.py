@@ -15,7 +15,6 @@ from gradtape.core.call import is_differentiable
 from gradtape.core.state import RUNNING, adopted
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError, a_type
-from gradtape.ops.joined import joined
 
 
 def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -30,7 +29,7 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
     try:
         out = function(*args, **kwargs)
         return out if type(out) is Tensor else tree.map_leaves(_fresh, out)
-    except (TypeError, ValueError, SystemError) as error:
+    except (TypeError, ValueError, SystemError, AttributeError) as error:
         raise_unwrapped(error)
         raise
     finally:
@@ -44,14 +43,11 @@ def raise_unwrapped(error: Exception) -> None:
     cause = error.__cause__ or error.__context__
     if isinstance(cause, GradtapeError):
         raise cause.with_traceback(error.__traceback__) from None
-    if isinstance(error, TypeError):
-        advice.raise_of_objects(error)
+    advice.raise_of_objects(error)
     advice.note_hidden_conversion(error)
 
 
 def _fresh(value: Any) -> Any:
-    if not isinstance(value, Tensor):
-        value = joined(value)
     # An array that is returned unchanged must become an input of a trace before it is copied.
     return value.fresh() if isinstance(value, Tensor) else adopted(value)
 

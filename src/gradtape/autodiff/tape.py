@@ -295,7 +295,7 @@ class GradientTape:
     def _left(self, leave: Callable[..., None] | None, *error: object) -> None:
         self._open = False
         self.stop()
-        if len(error) == 3 and isinstance(error[1], TypeError):
+        if len(error) == 3 and isinstance(error[1], TypeError | AttributeError):
             said = advice.of_objects(error[1])
             if said is not None:
                 error[1].add_note(said)

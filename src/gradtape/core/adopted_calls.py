@@ -21,7 +21,8 @@ def call_adopted(function: Callable[..., Any], args: Sequence[Any], kwargs: dict
     (`repeats` of `np.repeat` decides a shape), the function gets the array itself, and the trace
     is told that it depends on the elements.
     """
-    leaves, structure = tree.flatten((tuple(args), kwargs))
+    # A function may write into an array of objects, so it has to get that array.
+    leaves, structure = tree.flatten((tuple(args), kwargs), join=False)
     arrays = [n for n, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.size]
     if not arrays or not any(isinstance(leaf, Tensor) for leaf in leaves):
         return function(*args, **kwargs)

@@ -518,8 +518,8 @@ OBJECTS = np.dtype(object)
 
 
 def _of_numbers(value: Any) -> Any:
-    """Raise for an array of objects that holds no tensors."""
-    if isinstance(value, Tensor):
+    """Raise for an array of objects that are no numbers."""
+    if value.dtype is not OBJECTS:
         return value
     raise DTypeError(f"got an array of {value.dtype}, expected numbers; use array.astype(float)")
 

@@ -33,7 +33,7 @@ WAYS_OUT = (
     "np.array([...]), or change the import to `import gradtape.numpy as np`"
 )
 # Where NumPy computes means and variances of objects.
-_MEANS = "numpy._core._methods"
+_MEANS = frozenset({"numpy._core._methods", "numpy.lib._nanfunctions_impl"})
 
 
 class TrackedNumber(Nested):
@@ -45,7 +45,7 @@ class TrackedNumber(Nested):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the number."""
-        if sys._getframe(1).f_globals.get("__name__") == _MEANS:
+        if sys._getframe(1).f_globals.get("__name__") in _MEANS:
             raise AttributeError("a number among objects")
         return self.value.dtype  # type: ignore[no-any-return]
 

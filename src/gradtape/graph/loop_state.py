@@ -147,7 +147,7 @@ class Watch:
         for n, leaf in enumerate(leaves):
             self._avals[n] = same_aval(self._name, self._avals[n], leaf_aval(self._name, leaf))
         self.leaves = leaves
-        return state
+        return tree.unflatten(structure, leaves)
 
     def kept(self, leaf: Any) -> Any:
         """A result as it is now: it may be part of the state, which the next step may write to."""

@@ -243,8 +243,8 @@ class TraceLevel(Level):
             "print or log it. Use gt.cond or np.where instead of if; gt.while_loop instead of "
             "while; gt.fori_loop, shapes, or a static argument, for loop bounds and sizes; "
             "`import gradtape.numpy as np` instead of numpy for np.array of tensors and "
-            "buffers of np.zeros(n); np.sin instead of math.sin; gt.tensor(table)[i] instead of table[i] for an "
-            "array from outside"
+            "buffers of np.zeros(n); np.sin instead of math.sin; gt.tensor(table)[i] instead of "
+            "table[i] for an array from outside"
         )
 
 

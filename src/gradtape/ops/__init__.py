@@ -5,6 +5,7 @@ and methods. The packages below it are families that not every program uses. The
 loaded one by one, when a function is first used, by gradtape's name or by that of NumPy or SciPy.
 """
 
+from gradtape import tree
 from gradtape.core import tracked_number
 from gradtape.core.needed_ops import needed
 from gradtape.core.op import op_of
@@ -73,5 +74,6 @@ needed.fill(
     sum=reduce.sum,
     sum_op=op_of(reduce.sum_over),
 )
+tree.objects.join = joined.joined
 methods.install()
 tracked_number.install()

@@ -34,6 +34,9 @@ def holds_tensor(data: Any) -> bool:
 def joined(data: Any) -> Any:
     """Data that holds tensors, as one tensor; anything else as it is.
 
+    NumPy's functions of tracked numbers also give arrays of objects that are plain numbers, as
+    `np.sign` does; these become arrays of numbers.
+
     Args:
         data: A tensor, nested sequences, or an array of objects.
 
@@ -46,8 +49,11 @@ def joined(data: Any) -> Any:
     tensor([[1., 2.],
             [3., 4.]])
     """
-    if isinstance(data, Tensor) or not holds_tensor(data):
+    if isinstance(data, Tensor):
         return data
+    if not holds_tensor(data):
+        is_plain = isinstance(data, np.ndarray) and data.dtype is OBJECTS
+        return np.array(data.tolist()) if is_plain and all(map(_is_number, data.flat)) else data
     if isinstance(data, np.ndarray):
         return reshape(stack([_number(item) for item in data.flat]), data.shape)
     numbers: list[Any] = []
@@ -57,9 +63,13 @@ def joined(data: Any) -> Any:
     return stack([joined(item) for item in data])
 
 
+def _is_number(item: Any) -> bool:
+    return isinstance(item, int | float | complex | np.number | np.bool)
+
+
 def _number(item: Any) -> Any:
     """An element of an array of objects."""
-    if isinstance(item, Tensor | int | float | complex | np.generic) and np.ndim(item) == 0:
+    if _is_number(item) or (isinstance(item, Tensor) and not item.shape):
         return item
     raise DTypeError(
         f"got {a_type(item)} beside tensors in an array of objects, expected numbers; use "
