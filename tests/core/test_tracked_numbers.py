@@ -16,15 +16,8 @@ import gradtape as gt
 from gradtape import tree
 from gradtape.core.tracked_number import TrackedNumber
 from gradtape.errors import ConversionError, WriteError
-from numpy_page import functions
-from numpy_samples import GENERAL, LIKE, NO_ARRAYS, SAMPLES
+from numpy_calls import CALLS, POINT, by_floats, call, flat, slopes
 
-POINT = np.concatenate(
-    [
-        [0.25, 0.5, 0.75, 0.625, 0.55, 0.35, 0.85, 0.125, 0.6, 0.375],
-        [2.0, 0.5, 0.3, 0.45, 3.0, 0.15, 0.2, 0.175, 1.1],
-    ]
-)
 # What a function may raise on an array of objects, besides errors of gradtape.
 REFUSED = (TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
 # Differences between objects and floats that no number can see.
@@ -33,81 +26,16 @@ EXEMPT = {
     "np.can_cast": "it is about dtypes, and that of objects is another",
     "np.nan_to_num": "it leaves objects alone, NaN included",
 }
-SKIPPED = {"np.save", "np.savetxt", "np.savez", "np.savez_compressed", "np.info", *LIKE}
-
-
-class Numbers:
-    """The samples of functions, made of 19 numbers; see `Samples`."""
-
-    def __init__(self, p: Any, make: Callable[[Any], Any]) -> None:
-        self.v = make([p[k] for k in range(4)])
-        self.m = make([[p[4 + 3 * i + k] for k in range(3)] for i in range(2)])
-        self.s = make([[p[10 + 3 * i + k] for k in range(3)] for i in range(3)])
-        self.z = make([p[0], p[1], p[2]])
-        self.i = np.array([1, 0, 2, 1])
-        self.b = np.array([True, False, True, True])
-
-
-def floats(values: Any) -> Any:
-    """An array of floats; the shape is that of the nested lists."""
-    return np.array(values, dtype=float)
-
-
-def calls() -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
-    """For each function of NumPy, the first sample call that floats take."""
-    found = {}
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        for name, function in functions():
-            if name in NO_ARRAYS or name in SKIPPED:
-                continue
-            for trial in (SAMPLES[name],) if name in SAMPLES else GENERAL:
-                try:
-                    flat(trial(function, Numbers(POINT, floats)))
-                except Exception:
-                    continue
-                found[name] = (trial, function)
-                break
-    return found
-
-
-def flat(out: Any) -> Any:
-    """All numbers of a result, in one vector."""
-    leaves = [
-        leaf
-        for leaf in tree.flatten(out)[0]
-        if isinstance(leaf, gt.Tensor | np.ndarray) or np.isscalar(leaf)
-    ]
-    numbers = [leaf for leaf in leaves if not isinstance(leaf, str | bytes)]
-    return np.concatenate([np.ravel(leaf) for leaf in numbers]) if numbers else np.zeros(0)
-
-
-CALLS = calls()
-
-
-def by_floats(name: str, p: Any) -> Any:
-    trial, function = CALLS[name]
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return flat(trial(function, Numbers(p, floats))).astype(complex)
 
 
 def by_objects(name: str, p: Any) -> Any:
-    trial, function = CALLS[name]
-    out = trial(function, Numbers(p, np.array))
+    out = call(name, p, np.array)
     # As a transform does with what a function returns.
     return flat(tree.map_leaves(lambda x: gt.asarray(x) if is_objects(x) else x, out))
 
 
 def is_objects(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == object
-
-
-def slopes(name: str, direction: Any) -> Any:
-    """The derivative along a direction by central differences."""
-    h = 1e-6
-    above, below = (by_floats(name, POINT + step * direction) for step in (h, -h))
-    return (above - below) / (2 * h)
 
 
 def pushed(f: Callable[[Any], Any], direction: Any) -> Any:

@@ -79,7 +79,7 @@ def of_objects(error: Exception) -> str | None:
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     if isinstance(error, AttributeError) and isinstance(error.obj, int | float):
         # NumPy calls `x.arctan2(y)` on objects.
-        return said if isinstance(getattr(np, error.name, None), np.ufunc) else None
+        return said if isinstance(getattr(np, str(error.name), None), np.ufunc) else None
     inside = frames and package(frames[-1]) == "numpy"
     return said if inside and any(map(_is_of_objects, frames[-1].f_locals.values())) else None
 
