@@ -9,31 +9,38 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.dropin.classes import ClassDropIn
 from gradtape.dropin.held_tensors import any_tensor
+from gradtape.dropin.public_names import give_name
 from gradtape.ops.adapt import Adapter
 from gradtape.ops.joined import joined
 
 # Parameters that change how SciPy computes, not what; ours have no use for them.
 WITHOUT_EFFECT = frozenset(
     f"overwrite_{array}" for array in ("a", "a_band", "ab", "b", "c", "data", "x")
-) | {"check_finite", "driver", "lapack_driver", "lwork", "workers"}
+) | {
+    "balanced", "batch_memory", "check_finite", "copy", "driver", "lapack_driver", "lwork",
+    "maxprint", "workers",
+}  # fmt: skip
 
 
 def drop_in(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> Any:
     """A function with the signature of SciPy's that takes tensors.
 
     Args:
-        theirs: The function of SciPy.
+        theirs: The function of SciPy, or a class.
         ours: What computes with tensors; it need not have all parameters of `theirs`. Those it
             lacks are refused unless they have their defaults, or have no effect on values.
-        name: The public name, `scipy.linalg.qr`, for messages.
+        name: The public name, `scipy.linalg.qr`, for messages and for `pickle`.
 
     Attributes:
         on_tensors: `ours`.
     """
     if isinstance(theirs, np.ufunc):
-        return UfuncDropIn(theirs, ours)
+        return UfuncDropIn(theirs, ours, name)
     adapter = Adapter(theirs, ours, name=name, without_effect=WITHOUT_EFFECT)
+    if isinstance(theirs, type):
+        return ClassDropIn(theirs, ours, name, adapter)
 
     @functools.wraps(ours)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -41,7 +48,7 @@ def drop_in(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> 
             return theirs(*args, **kwargs)
         return adapter(args, kwargs)
 
-    function.__module__ = f"gradtape.{name.rpartition('.')[0]}"
+    give_name(function, name)
     function.__signature__ = adapter.signature  # type: ignore[attr-defined]
     function.on_tensors = ours  # type: ignore[attr-defined]
     return function
@@ -56,15 +63,18 @@ class UfuncDropIn:
     'd->d'
     """
 
-    def __init__(self, ufunc: np.ufunc, ours: Callable[..., Any]) -> None:
+    def __init__(self, ufunc: np.ufunc, ours: Callable[..., Any], name: str) -> None:
         functools.update_wrapper(self, ours)
+        give_name(self, name)
         self.ufunc = ufunc
         self.on_tensors = ours
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not any_tensor(args, kwargs):
             return self.ufunc(*args, **kwargs)
-        return self.ufunc(*map(joined, args), **kwargs) if kwargs else self.on_tensors(*args)
+        if kwargs or len(args) != self.ufunc.nin:  # `out` or `where`, which NumPy gives to ours
+            return self.ufunc(*map(joined, args), **kwargs)
+        return self.on_tensors(*args)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.ufunc, name)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import advice
 from gradtape.errors import UnsupportedError
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -63,6 +64,8 @@ class Adapter:
             self.signature: inspect.Signature | None = inspect.signature(original)
         except ValueError:  # some functions written in C have no signature
             self.signature = None
+        # What only ours takes is not part of the original's interface.
+        self._keywords &= _names_taken(self.signature, self._keywords)
         if inspect.Parameter.VAR_POSITIONAL in kinds or self.signature is None:
             self.positions = sys.maxsize
         else:
@@ -84,7 +87,10 @@ class Adapter:
         """The arguments as the gradtape function takes them."""
         by_position: list[Any] = []
         by_name: dict[str, Any] = {}
-        given = self._defaults | signature.bind(*args, **kwargs).arguments
+        try:
+            given = self._defaults | signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            advice.raise_misfit(self._name, signature.parameters, kwargs, error)
         for place, parameter in enumerate(signature.parameters.values()):
             name = parameter.name
             if name not in given or given[name] is _NO_VALUE:
@@ -94,7 +100,7 @@ class Adapter:
                 by_position += value
             elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 by_name |= value
-            elif place == len(by_position) < self.positions:
+            elif parameter.kind in _BY_POSITION and place == len(by_position) < self.positions:
                 by_position.append(value)
             elif name in self._keywords or (
                 name not in self._without_effect and not _is_default(value, parameter.default)
@@ -107,11 +113,6 @@ class Adapter:
                 "leave it out and apply it to the argument or to the result"
             )
         return tuple(by_position), by_name
-
-    def _matters(self, parameter: inspect.Parameter, value: Any) -> bool:
-        """Whether an argument may change the result of the original."""
-        ignored = parameter.name in self._without_effect
-        return not ignored and not _is_default(value, parameter.default)
 
 
 def _common(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -> int:
@@ -127,6 +128,14 @@ def _common(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -> i
     return count
 
 
+def _names_taken(signature: inspect.Signature | None, names: frozenset[str]) -> frozenset[str]:
+    """Those of the names that a function of this signature takes."""
+    known = {} if signature is None else signature.parameters
+    if not known or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()):
+        return names
+    return names & frozenset(known)
+
+
 def _other_defaults(
     theirs: inspect.Signature | None, ours: Iterable[inspect.Parameter]
 ) -> dict[str, Any]:
@@ -137,13 +146,15 @@ def _other_defaults(
         for parameter in ours
         if parameter.name in known
         and known[parameter.name].default is not inspect.Parameter.empty
+        and type(known[parameter.name].default) is not object  # a sentinel: nothing was given
+        and known[parameter.name].default is not None
         and not _is_default(known[parameter.name].default, parameter.default)
     }
 
 
 def _is_default(value: Any, default: Any) -> bool:
     """Whether an argument has the same effect as leaving it out."""
-    if value is None or value is default:
+    if value is default or (value is None and default is _NO_VALUE):
         return True
     plain = isinstance(value, str | bool | int | float | complex | tuple)
     return plain and type(value) is type(default) and value == default
