@@ -98,7 +98,7 @@ class SparseArray:
     def with_data(self, data: ArrayLike) -> SparseArray:
         """A matrix with other numbers at the same places.
 
-        >>> s = gt.scipy.sparse.csr_array((np.ones(2), [0, 1], [0, 1, 2]), shape=(2, 2))
+        >>> s = gt.scipy.sparse.csr_array((gt.ones(2), [0, 1], [0, 1, 2]), shape=(2, 2))
         >>> s.with_data(np.array([3.0, 4.0])).toarray()
         array([[3., 0.],
                [0., 4.]])
