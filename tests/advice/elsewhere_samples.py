@@ -140,7 +140,6 @@ MODULE_SAMPLES: dict[str, Sample] = {
     "unbind": same("(x,)", "tuple(x)"),
     "var_mean": Sample("(x.var(ddof=1), x.mean())", torch="torch.var_mean(x)"),
     # Of others than PyTorch
-    "array": same("([1.0, 2.0],)", "np.array([1.0, 2.0])", None),
     "cast": same("(x, 'float32')", "x.astype('float32')", None),
     "constant": same("([1.0, 2.0],)", "np.array([1.0, 2.0])", None),
     "convert_to_tensor": same("([1.0, 2.0],)", "np.array([1.0, 2.0])", None),
@@ -159,7 +158,7 @@ _RANDOM = "it draws random numbers"
 MODULE_EXEMPT: dict[str, str] = {
     "use_deterministic_algorithms": _A_TOOL,
     **dict.fromkeys(
-        ("Variable", "autograd", "cuda", "lax", "numpy", "tree_util", "set_default_dtype"), _A_TOOL
+        ("Variable", "autograd", "cuda", "lax", "tree_util", "set_default_dtype"), _A_TOOL
     ),
     **dict.fromkeys(
         ("inference_mode", "is_grad_enabled", "is_tensor", "device_put"),

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from counterpart_samples import CALLED, EXEMPT, SAMPLES, X, but_residues, parts
 from gradtape.advice.foreign_names import SCIPY
 from gradtape.advice.scipy_counterparts import counterpart
 from gradtape.dropin.held_tensors import any_tensor
 from gradtape.errors import ConversionError
 from scipy_calls import CALLS
+from scipy_samples import CALLED, EXEMPT, SAMPLES, X, but_residues, parts
 
 NAMESPACES = "fft linalg ndimage signal sparse special stats"
 
@@ -106,7 +106,7 @@ def test_the_function_of_the_same_name(call: str) -> None:
     if call in EXEMPT:
         pytest.skip(EXEMPT[call])
     run = sample_of(call)
-    assert run is not None, "expected a row in counterpart_samples.py"
+    assert run is not None, "expected a row in scipy_samples.py"
     assert_same(run(OnTensors(ours(str(counterpart(call))))), run(theirs(call)))
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from gradtape.dropin.held_tensors import any_tensor
-from gradtape.dropin.public_names import give_name
 from gradtape.ops.adapt import Adapter
 
 
@@ -25,9 +24,10 @@ class ClassDropIn:
     True
     """
 
-    def __init__(self, theirs: type, ours: Callable[..., Any], name: str, adapter: Adapter) -> None:
+    __name__: str
+
+    def __init__(self, theirs: type, ours: Callable[..., Any], adapter: Adapter) -> None:
         functools.update_wrapper(self, ours)
-        give_name(self, name)
         self.theirs = theirs
         self.on_tensors = ours
         self._adapter = adapter
@@ -53,7 +53,7 @@ class ClassDropIn:
         return f"<gradtape's form of {self.theirs!r}>"
 
     def __reduce__(self) -> str:
-        return str(self.__name__)
+        return self.__name__
 
     @property
     def __signature__(self) -> inspect.Signature:

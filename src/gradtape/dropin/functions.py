@@ -11,7 +11,6 @@ import numpy as np
 
 from gradtape.dropin.classes import ClassDropIn
 from gradtape.dropin.held_tensors import any_tensor
-from gradtape.dropin.public_names import give_name
 from gradtape.ops.adapt import Adapter
 from gradtape.ops.joined import joined
 
@@ -40,7 +39,9 @@ def drop_in(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> 
         return UfuncDropIn(theirs, ours, name)
     adapter = Adapter(theirs, ours, name=name, without_effect=WITHOUT_EFFECT)
     if isinstance(theirs, type):
-        return ClassDropIn(theirs, ours, name, adapter)
+        made = ClassDropIn(theirs, ours, adapter)
+        _known_as(made, name)
+        return made
 
     @functools.wraps(ours)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -48,24 +49,32 @@ def drop_in(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> 
             return theirs(*args, **kwargs)
         return adapter(args, kwargs)
 
-    give_name(function, name)
+    _known_as(function, name)
     function.__signature__ = adapter.signature  # type: ignore[attr-defined]
     function.on_tensors = ours  # type: ignore[attr-defined]
     return function
+
+
+def _known_as(function: Any, name: str) -> None:
+    """Say where a function is found: to readers, and to pickle."""
+    module, _, function.__name__ = f"gradtape.{name}".rpartition(".")
+    function.__module__, function.__qualname__ = module, function.__name__
 
 
 class UfuncDropIn:
     """A ufunc that takes lists of tensors, too; everything else of it is NumPy's.
 
     >>> gt.scipy.special.expit([gt.ones(()), 0.0])
-    tensor([0.7311, 0.5   ])
+    tensor([0.73105858, 0.5       ])
     >>> gt.scipy.special.expit.types[1]
     'd->d'
     """
 
+    __name__: str
+
     def __init__(self, ufunc: np.ufunc, ours: Callable[..., Any], name: str) -> None:
         functools.update_wrapper(self, ours)
-        give_name(self, name)
+        _known_as(self, name)
         self.ufunc = ufunc
         self.on_tensors = ours
 
@@ -91,7 +100,7 @@ class UfuncDropIn:
         return f"<gradtape's form of {self.ufunc!r}>"
 
     def __reduce__(self) -> str:
-        return str(self.__name__)
+        return self.__name__
 
     @property
     def __signature__(self) -> inspect.Signature:

@@ -51,7 +51,8 @@ class SparseArray:
 
     # NumPy arrays leave operators with a matrix to ours.
     __array_ufunc__ = None
-    holds_tensors = True  # functions of `gt.scipy` do not give it to SciPy's
+    # Functions of gradtape.scipy take it for a tensor.
+    holds_tensors = True
     __slots__ = ("_shape", "data", "indices", "indptr", "transposed")
 
     def __init__(
