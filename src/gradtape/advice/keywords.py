@@ -102,7 +102,8 @@ def raise_misfit(
     for option in options:
         if option not in parameters:
             advice = keyword_advice([option], parameters) or unknown_keyword(option, [*parameters])
-            raise UnsupportedError(f"{name}: {advice}") from None
+            advice = advice.removeprefix(f"got {option}=").lstrip(",; ")
+            raise UnsupportedError(f"{name}: {error}; {advice}") from None
     raise TypeError(f"{name}: {error}") from None
 
 
