@@ -1,7 +1,8 @@
 """gradtape: automatic differentiation for people who write NumPy."""
 
 from inspect import unwrap as _unwrap
-from types import FunctionType as _FunctionType
+from sys import _getframe
+from types import FrameType as _FrameType, FunctionType as _FunctionType
 from typing import TYPE_CHECKING
 
 from numpy import e as e, inf as inf, nan as nan, newaxis as newaxis, pi as pi
@@ -558,10 +559,17 @@ vmap = _explained(vmap, __name__)
 jvp, hvp = _deferrable(jvp), _deferrable(hvp)
 
 
+def _is_scipys(frame: _FrameType) -> bool:
+    """Whether SciPy's code is running: with SCIPY_ARRAY_API it takes functions of `xp.special`."""
+    return str(frame.f_globals.get("__name__")).startswith("scipy.")
+
+
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return _load(f"gradtape.{name}")
     place = _place_of(name) if name in _ARRAYS else _PLACES.get(name)
+    if name == "special" and _is_scipys(_getframe(1)):
+        return _load("gradtape.scipy.special")
     if place is None:
         raise _missing_name(name)
     # Found here from now on, without a detour.

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 import scipy.special
 
 _RNG = np.random.default_rng(5)
@@ -141,7 +140,6 @@ MODULE_SAMPLES: dict[str, Sample] = {
     "unbind": same("(x,)", "tuple(x)"),
     "var_mean": Sample("(x.var(ddof=1), x.mean())", torch="torch.var_mean(x)"),
     # Of others than PyTorch
-    "array": same("([1.0, 2.0],)", "np.array([1.0, 2.0])", None),
     "cast": same("(x, 'float32')", "x.astype('float32')", None),
     "constant": same("([1.0, 2.0],)", "np.array([1.0, 2.0])", None),
     "convert_to_tensor": same("([1.0, 2.0],)", "np.array([1.0, 2.0])", None),
@@ -160,7 +158,7 @@ _RANDOM = "it draws random numbers"
 MODULE_EXEMPT: dict[str, str] = {
     "use_deterministic_algorithms": _A_TOOL,
     **dict.fromkeys(
-        ("Variable", "autograd", "cuda", "lax", "numpy", "tree_util", "set_default_dtype"), _A_TOOL
+        ("Variable", "autograd", "cuda", "lax", "tree_util", "set_default_dtype"), _A_TOOL
     ),
     **dict.fromkeys(
         ("inference_mode", "is_grad_enabled", "is_tensor", "device_put"),
@@ -175,6 +173,9 @@ MODULE_EXEMPT: dict[str, str] = {
         ("io_callback", "numpy_function", "py_function", "pure_callback"), _A_TRANSFORM
     ),
     **dict.fromkeys(("clip_grad_norm_", "clip_grad_value_", "placeholder"), _A_TEXT),
+    **dict.fromkeys(
+        ("integrate", "ndimage", "optimize", "signal", "sparse", "special", "stats"), _A_TOOL
+    ),
     **dict.fromkeys(("GradScaler", "device", "keras", "utils"), _A_TEXT),
     **dict.fromkeys(("ravel_pytree", "register_dataclass", "register_pytree_node"), _A_TEXT),
     **dict.fromkeys(("multinomial", "rand_like", "randn_like", "randperm"), _RANDOM),
@@ -337,27 +338,6 @@ NUMPY_SAMPLES: dict[str, Sample] = {
     "np.vectorize": same("(np.sin,)", "np.sin(vector)"),
 }
 
-_DENSE = "scipy.sparse.csr_array(np.round(a))"
-NAMES_SAMPLES: dict[str, dict[str, Sample]] = {
-    "data": {},
-    "nn": {},
-    "optim": {},
-    "random": {},
-    "sparse": {
-        **{
-            f"{kind}_matrix": same(f"({_DENSE},)", f"scipy.sparse.{kind}_matrix({_DENSE})")
-            for kind in ("csr", "csc", "coo")
-        },
-        "bmat": same(
-            f"([[{_DENSE}, None], [None, {_DENSE}]],)",
-            f"scipy.sparse.bmat([[{_DENSE}, None], [None, {_DENSE}]])",
-        ),
-        "diags": same("(vector,)", "scipy.sparse.diags(vector)"),
-        "eye": same("(3,)", "scipy.sparse.eye(3)"),
-        "identity": same("(3,)", "scipy.sparse.identity(3)"),
-    },
-    "training": {},
-}
 NAMES_EXEMPT: dict[str, dict[str, str]] = {
     "data": dict.fromkeys(("IterableDataset", "default_collate"), _A_TEXT),
     "nn": {
@@ -384,10 +364,6 @@ NAMES_EXEMPT: dict[str, dict[str, str]] = {
         **dict.fromkeys(("pareto", "binomial", "choice"), _RANDOM),
         **dict.fromkeys(("integers", "multivariate_normal", "random", "shuffle"), _RANDOM),
         "standard_normal": _RANDOM,
-    },
-    "sparse": {
-        **dict.fromkeys(("bsr_array", "dia_array", "dok_array", "lil_array"), _A_TEXT),
-        **dict.fromkeys(("BCOO", "issparse", "linalg", "sparse_coo_tensor"), _A_TOOL),
     },
     "training": dict.fromkeys(
         ("LearningRateScheduler", "ModelCheckpoint", "ReduceLROnPlateau", "TensorBoard"), _A_TEXT

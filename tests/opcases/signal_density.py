@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-import gradtape as gt
 import our_scipy
 from gradtape.errors import ArgumentError, AxisError, ShapeError
 from opcases.case import OpCase, Raises, draw
@@ -30,7 +29,7 @@ def last_of(function: Callable[..., Any]) -> Callable[..., Any]:
 def case(name: str, label: str, *args: Any, **params: Any) -> OpCase:
     more = {key: params.pop(key) for key in ("raises", "second_order", "dtypes") if key in params}
     function, reference = (
-        last_of(getattr(module, name)) for module in (gt.scipy.signal, scipy.signal)
+        last_of(getattr(module, name)) for module in (our_scipy.signal, scipy.signal)
     )
     params.setdefault("nperseg", 4)
     if name == "periodogram":

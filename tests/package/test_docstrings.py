@@ -14,7 +14,7 @@ import gradtape as gt
 MODULES = (
     "gradtape",
     *(f"gradtape.{name}" for name in ["linalg", "random", "optim", "testing", "data", "training"]),
-    *(f"gradtape.{name}" for name in ["fft", "signal", "ndimage", "sparse", "special", "stats"]),
+    *("gradtape.fft", *(f"gradtape.scipy.{name}" for name in gt.scipy._MODULES)),
     *("gradtape.nn", "gradtape.nn.functional", "gradtape.nn.init"),
 )
 
@@ -38,6 +38,7 @@ def public_objects() -> Iterator[tuple[str, Any]]:
         module = importlib.import_module(module_name)
         for name in getattr(module, "__all__", dir(module)):
             value = getattr(module, name)
+            value = getattr(value, "on_tensors", value)  # whose options the docstring explains
             own = str(getattr(value, "__module__", "")).startswith("gradtape")
             if name.startswith("_") or not own or not callable(value) or id(value) in seen:
                 continue

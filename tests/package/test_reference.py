@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 import gradtape as gt
+import our_scipy
 from gradtape import config, errors
 from paths import ROOT
 
@@ -19,14 +20,18 @@ PAGES = [
 NAMESPACES = (
     "gt",
     *(f"gt.{name}" for name in gt._NAMESPACES),
-    *(f"gt.scipy.{name}" for name in gt.scipy.__all__),
+    *(f"gt.scipy.{name}" for name in gt.scipy._MODULES),
 )
 # What Python leaves in a module besides modules.
 NO_NAMES = {"TYPE_CHECKING"}
 
 
 def public(namespace):
-    """The names that users are given in a namespace."""
+    """The names that users are given in a namespace, but those that are SciPy's own."""
+    if namespace == "gt.scipy":
+        return set()
+    if namespace.startswith("gt.scipy."):
+        return set(getattr(our_scipy, namespace.removeprefix("gt.scipy.")).__all__)
     module = functools.reduce(getattr, namespace.split(".")[1:], gt)
     names = getattr(module, "__all__", dir(module))
     return {

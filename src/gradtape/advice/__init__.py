@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     )
     from gradtape.advice.error_names import name_caller as name_caller, name_rule as name_rule
     from gradtape.advice.foreign_names import DISTRIBUTIONS as DISTRIBUTIONS
-    from gradtape.advice.keywords import keyword_advice as keyword_advice
+    from gradtape.advice.keywords import (
+        keyword_advice as keyword_advice,
+        raise_misfit as raise_misfit,
+    )
     from gradtape.advice.missing_names import instead as instead, instead_in as instead_in
 
 _HOMES = {
@@ -53,6 +56,7 @@ _HOMES = {
     "of_objects": "conversions",
     "raise_of_objects": "conversions",
     "raise_explained": "argument_errors",
+    "raise_misfit": "keywords",
     "raise_unknown_keyword": "argument_errors",
     "shown": "argument_errors",
 }

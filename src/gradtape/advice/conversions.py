@@ -8,12 +8,10 @@ called, and to name the one that has a gradient.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import re
 import sys
 import traceback
-from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
@@ -138,29 +136,12 @@ def _library_advice(frames: list[FrameType]) -> str | None:
     call = next((name for name in names if name is not None), None)
     if call is None:
         return None
-    other = counterpart(call, frames[0].f_code.co_name, _arguments(call, frames))
+    other = counterpart(call, frames[0].f_code.co_name)
     possible = (_array_api(call), other and f"use {other}", SCIPY.get(call))
     ways = [way for way in possible if way]
     if not ways:
         ways = ["write it with NumPy's functions", "give it a rule with gt.custom_vjp"]
     return f"{call} asks for an array: {', or '.join(ways)}{_DETACHED}"
-
-
-def _arguments(call: str, frames: list[FrameType]) -> Mapping[str, Any]:
-    """The arguments a SciPy function was called with, by name, as far as they can be found."""
-    place, _, name = call.rpartition(".")
-    for frame in frames:
-        if frame.f_code.co_name == name:
-            return frame.f_locals
-    # It was not reached: its decorator has all arguments in two variables.
-    _, positional, by_name, values = inspect.getargvalues(frames[0])
-    function = getattr(sys.modules.get(place), name, None)
-    if not (positional and by_name and inspect.isfunction(function)):
-        return values
-    with contextlib.suppress(TypeError, KeyError):  # a decorator may have deleted them
-        args, options = values[positional], values[by_name]
-        return inspect.signature(function).bind_partial(*args, **options).arguments
-    return {}
 
 
 def _array_api(call: str) -> str | None:

@@ -20,9 +20,9 @@ _RENAMED = (
     "as_tensor=asarray broadcast_tensors=broadcast_arrays cast=astype cat=concat clamp=clip "
     "clamp_max=minimum clamp_min=maximum clone=copy compile=jit constant=asarray "
     "convert_to_tensor=asarray custom_gradient=custom_vjp detach=stop_gradient "
-    "from_numpy=asarray ger=outer igamma=special.gammainc igammac=special.gammaincc "
+    "from_numpy=asarray ger=outer igamma=scipy.special.gammainc igammac=scipy.special.gammaincc "
     "inference_mode=no_grad inverse=linalg.inv ln=log map_fn=map matrix_exp=linalg.expm "
-    "movedim=moveaxis mvlgamma=special.multigammaln neg=negative numel=size "
+    "movedim=moveaxis mvlgamma=scipy.special.multigammaln neg=negative numel=size "
     "permute=permute_dims pinverse=linalg.pinv primitive=custom_vjp promote_types=result_type "
     "randperm=permutation recip=reciprocal remat=checkpoint reduce_max=max reduce_mean=mean "
     "reduce_sum=sum repeat_interleave=repeat row_stack=vstack sgn=sign swapdims=swapaxes "
@@ -30,11 +30,15 @@ _RENAMED = (
     "trapz=trapezoid unbind=unstack"
 )
 
+# Modules of SciPy.
+_SCIPY = ("integrate", "ndimage", "optimize", "signal", "sparse", "special", "stats")
+
 _HOST = "use gt.host_call(f, result_like, x)"
 
 # Names of PyTorch, JAX, HIPS autograd and TensorFlow at the top of the module.
 MODULE = {
     **_renamed("gt", _RENAMED),
+    **{name: f"use gt.scipy.{name}" for name in _SCIPY},
     **{name: f"use x {symbol} y" for name, symbol in OPERATORS.items()},
     **_renamed("gt", "div=divide mul=multiply rem=remainder sub=subtract"),
     "GradScaler": "use gt.LossScaler.Dynamic(), which has its methods",
@@ -93,12 +97,6 @@ _OWN_RULE = "write it as a subclass of gt.optim.Optimizer, which says how one ar
 _SEEDS = "use gt.manual_seed(seed), or generator=gt.random.Generator(seed)"
 _SAME_NAMES = tuple((name, name) for name in ("laplace", "logistic", "pareto"))
 
-_SPARSE = (
-    "BCOO=coo_array bmat=block_array coo_matrix=coo_array csc_matrix=csc_array "
-    "csr_matrix=csr_array diags=diags_array eye=eye_array identity=eye_array "
-    "sparse_coo_tensor=coo_array"
-)
-
 # Layers of PyTorch that only pad, and the mode.
 _PADS = {"Zero": "constant", "Constant": "constant", "Circular": "circular"}
 _PADS |= {"Reflection": "reflect", "Replication": "replicate"}
@@ -151,15 +149,6 @@ NAMES = {
         "choice": "use gt.random.categorical, or gt.randint where all have the same probability",
         "multivariate_normal": "use mean + gt.linalg.cholesky(cov) @ gt.randn(n)",
         **_renamed("gt", "integers=randint random=rand shuffle=permutation standard_normal=randn"),
-    },
-    "sparse": {
-        **_renamed("gt.scipy.sparse", _SPARSE),
-        **{
-            f"{kind}_array": f"use gt.scipy.sparse.from_scipy(scipy.sparse.{kind}_array(…)), or "
-            "gt.scipy.sparse.coo_array"
-            for kind in ("bsr", "dia", "dok", "lil")
-        },
-        "issparse": "use isinstance(x, gt.scipy.sparse.SparseArray)",
     },
     "training": {
         "ModelCheckpoint": "use gt.training.KeepBest, or folder= of gt.fit",
@@ -223,30 +212,14 @@ WITH_ARRAY_API = frozenset(
 # Functions of SciPy that take derivatives instead of tensors, or others to use instead that do.
 SCIPY = {
     **{
-        f"scipy.{name}": f"use gradtape.scipy.{name}, whose result is differentiable"
-        for name in (
-            "integrate.quad",
-            "integrate.solve_ivp",
-            "optimize.brentq",
-            "optimize.curve_fit",
-            "optimize.fixed_point",
-            "optimize.least_squares",
-            "optimize.minimize",
-            "optimize.root",
-            "optimize.root_scalar",
-        )
-    },
-    **{
-        f"scipy.optimize.{name}": "use gradtape.scipy.optimize.root_scalar(f, args, "
+        f"scipy.optimize.{name}": "use gt.scipy.optimize.root_scalar(f, args, "
         f"method={name!r}, bracket=(a, b)), whose root is differentiable"
         for name in ("brenth", "ridder", "bisect", "toms748")
     },
-    "scipy.integrate.odeint": "use gradtape.scipy.integrate.solve_ivp, whose result is "
-    "differentiable",
+    "scipy.integrate.odeint": "use gt.scipy.integrate.solve_ivp, whose result is differentiable",
     "scipy.optimize.minimize_scalar": "give it arrays, and differentiate at the minimum",
-    "scipy.optimize.fsolve": "use gradtape.scipy.optimize.root, whose result is differentiable",
-    "scipy.optimize.leastsq": "use gradtape.scipy.optimize.least_squares, whose result is "
-    "differentiable",
+    "scipy.optimize.fsolve": "use gt.scipy.optimize.root, whose result is differentiable",
+    "scipy.optimize.leastsq": "use gt.scipy.optimize.least_squares, whose result is differentiable",
 }
 
 # NumPy functions that convert without asking.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Container, Iterable
-from typing import Any
+from collections.abc import Collection, Container, Iterable
+from typing import Any, NoReturn
+
+from gradtape.errors import UnsupportedError
 
 # Keywords of other libraries, with our names for them.
 _OURS = {
@@ -84,6 +86,25 @@ def unknown_keyword(option: str, known: list[str]) -> str:
     listed = ", ".join(f"{one}=" for one in known) or "arrays only"
     advice = f"did you mean {near[0]}=?" if near else _ELSEWHERE.get(option, "leave it out")
     return f"got {option}=, expected {listed}; {advice}"
+
+
+def raise_misfit(
+    name: str, parameters: Collection[str], options: Iterable[str], error: TypeError
+) -> NoReturn:
+    """Raise an error about a call that does not fit the signature of SciPy's function.
+
+    Args:
+        name: The function.
+        parameters: Those it has.
+        options: The keywords of the call.
+        error: What Python says.
+    """
+    for option in options:
+        if option not in parameters:
+            advice = keyword_advice([option], parameters) or unknown_keyword(option, [*parameters])
+            advice = advice.removeprefix(f"got {option}=").lstrip(",; ")
+            raise UnsupportedError(f"{name}: {error}; {advice}") from None
+    raise TypeError(f"{name}: {error}") from None
 
 
 def position_advice(name: str, args: tuple[Any, ...]) -> str | None:

@@ -14,12 +14,12 @@ from operator import attrgetter
 import numpy as np
 
 from gradtape.advice.foreign_names import MODULE, NAMES, WITH_ARRAY_API
+from gradtape.advice.scipy_counterparts import counterpart
+from gradtape.locks import load
 
 # Namespaces in which a name is looked for as well.
-_NAMESPACES = (
-    *("linalg", "nn", "special", "fft", "signal", "stats"),
-    *("ndimage", "sparse", "random", "optim", "data", "training"),
-)
+_NAMESPACES = ("linalg", "nn", "fft", "random", "optim", "data", "training")
+_OF_SCIPY = ("special", "signal", "stats", "ndimage", "sparse")
 
 
 def instead(name: str) -> str | None:
@@ -31,6 +31,10 @@ def instead(name: str) -> str | None:
     for namespace in _NAMESPACES:
         if hasattr(getattr(gradtape, namespace, None), name):
             return f"use gt.{namespace}.{name}"
+    for namespace in _OF_SCIPY:
+        # Not a name that is SciPy's own.
+        if name in vars(getattr(gradtape.scipy, namespace)):
+            return f"use gt.scipy.{namespace}.{name}"
     if name in gradtape.gradients.__all__:  # it has modules besides
         return f"use gt.gradients.{name}"
     if hasattr(np, name):
@@ -48,15 +52,11 @@ def instead_in(namespace: str, name: str) -> str | None:
     gradtape = sys.modules["gradtape"]
     if hasattr(gradtape, name):
         return f"use gt.{name}"
-    # `gt.scipy.optimize` answers for `scipy.optimize`, and `gt.scipy` for `scipy`.
-    of_scipy = ".".join(["scipy", *[part for part in namespace.split(".") if part != "scipy"]])
-    try:
-        module = importlib.import_module(of_scipy)
-    except ModuleNotFoundError:  # SciPy has no such namespace
-        module = None
-    if not hasattr(module, name):
+    theirs = f"scipy.{namespace}.{name}"
+    if namespace not in ("fft", "linalg") or not hasattr(load(f"scipy.{namespace}"), name):
         return _near(name, f"gt.{namespace}", dir(attrgetter(namespace)(gradtape)))
-    theirs = f"{of_scipy}.{name}"
+    if ours := counterpart(theirs):
+        return f"use {ours}"
     if theirs in WITH_ARRAY_API:
         return f"use {theirs} with SCIPY_ARRAY_API=1 in the environment"
     return f"use {theirs} on arrays, without gradient, or write it with NumPy's functions"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from gradtape import advice
 from gradtape.advice.public import explained
 from gradtape.dropin.functions import drop_in
 from gradtape.errors import MissingNameError
@@ -32,21 +33,24 @@ def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
         if not name.startswith("_") and (not isinstance(value, types.ModuleType) or _below(value))
     ]
     for name in names:
-        own, original = explained(namespace[name], module), getattr(theirs, name, None)
-        known = isinstance(own, types.FunctionType) and name not in ours.split()
-        if known and callable(original):
-            own = drop_in(original, own, f"{short}.{name}")
-        namespace[name] = own
+        own, original = namespace[name], getattr(theirs, name, None)
+        if isinstance(own, types.FunctionType) and callable(original) and name not in ours.split():
+            # What it is called on tensors is found elsewhere: `gt.linalg.det`, `gt.digamma`.
+            own = drop_in(original, explained(own, own.__module__), f"{short}.{name}")
+        namespace[name] = own if hasattr(own, "on_tensors") else explained(own, module)
 
     def missing(name: str) -> Any:
-        if not hasattr(theirs, name):
-            raise MissingNameError(name, lambda name: None, f"module {module!r}")
+        # Not `__path__`, by which Python would load SciPy's modules a second time.
+        if name.startswith("__") or not hasattr(theirs, name):
+            raise MissingNameError(
+                name, lambda name: advice.instead_in(short, name), f"module {module!r}"
+            )
         return getattr(theirs, name)
 
     public = {*names, *getattr(theirs, "__all__", dir(theirs))}
     namespace["__all__"] = sorted(name for name in public if not name.startswith("_"))
     namespace["__getattr__"] = missing
-    namespace["__dir__"] = lambda: sorted({*namespace, *dir(theirs)})
+    namespace["__dir__"] = lambda: sorted({*names, *dir(theirs)})
 
 
 def _below(module: types.ModuleType) -> bool:

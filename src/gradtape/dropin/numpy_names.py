@@ -40,7 +40,7 @@ def numpy_name(module: str, name: str) -> Any:
     if isinstance(original, ModuleType):
         return load(f"gradtape.numpy.{name}") if name in _OURS and module == "numpy" else original
     if isinstance(original, np.ufunc):
-        return UfuncDropIn(original, answer_of(original) or original)
+        return UfuncDropIn(original, answer_of(original) or original, f"{module}.{name}")
     if isinstance(original, type) or not callable(original) or module == "numpy.random":
         return original
     return _function(original, f"gradtape.{module}")

@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import advice
 from gradtape.errors import UnsupportedError
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _NO_VALUE = np._NoValue
+# Defaults that mean what they say; others are marks of "not given".
+_PLAIN = (str, bool, int, float, complex, tuple)
 # Names of parameters in NumPy 2.0, and their names today where they differ.
 _OLD_NAMES = {"newshape": "shape", "a_min": "min", "a_max": "max"}
 
@@ -40,8 +43,8 @@ class Adapter:
     """
 
     __slots__ = (
-        "_defaults", "_keywords", "_name", "_open", "_without_effect", "function", "positions",
-        "signature",
+        "_defaults", "_keywords", "_name", "_open", "_passes_on", "_without_effect", "function",
+        "positions", "signature",
     )  # fmt: skip
 
     def __init__(
@@ -57,12 +60,17 @@ class Adapter:
         own = inspect.signature(function).parameters.values()
         kinds = {parameter.kind for parameter in own}
         self._keywords = frozenset(p.name for p in own if p.kind in _BY_NAME)
-        # A function that takes anything by name decides itself what it refuses.
-        self._open = inspect.Parameter.VAR_KEYWORD in kinds
         try:
             self.signature: inspect.Signature | None = inspect.signature(original)
         except ValueError:  # some functions written in C have no signature
             self.signature = None
+        # A function that takes anything by name decides itself what it refuses, or passes on what
+        # the original does.
+        open_kinds = _kinds(self.signature)
+        self._passes_on = inspect.Parameter.VAR_KEYWORD in kinds & open_kinds
+        self._open = inspect.Parameter.VAR_KEYWORD in kinds - open_kinds
+        # What only ours takes is not part of the original's interface.
+        self._keywords &= _names_taken(self.signature, self._keywords)
         if inspect.Parameter.VAR_POSITIONAL in kinds or self.signature is None:
             self.positions = sys.maxsize
         else:
@@ -84,7 +92,11 @@ class Adapter:
         """The arguments as the gradtape function takes them."""
         by_position: list[Any] = []
         by_name: dict[str, Any] = {}
-        given = self._defaults | signature.bind(*args, **kwargs).arguments
+        more: dict[str, Any] = {}
+        try:
+            given = self._defaults | signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            advice.raise_misfit(self._name, signature.parameters, kwargs, error)
         for place, parameter in enumerate(signature.parameters.values()):
             name = parameter.name
             if name not in given or given[name] is _NO_VALUE:
@@ -93,25 +105,21 @@ class Adapter:
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
                 by_position += value
             elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                by_name |= value
-            elif place == len(by_position) < self.positions:
+                more = value
+            elif parameter.kind in _BY_POSITION and place == len(by_position) < self.positions:
                 by_position.append(value)
             elif name in self._keywords or (
                 name not in self._without_effect and not _is_default(value, parameter.default)
             ):
                 by_name[name] = value
-        refused = [f"{name}=" for name in by_name if name not in self._keywords]
+        unknown = by_name if self._passes_on else by_name | more
+        refused = [f"{name}=" for name in unknown if name not in self._keywords]
         if refused and not self._open:
             raise UnsupportedError(
                 f"{self._name}: got {', '.join(refused)}; gradtape does not take it on a tensor; "
                 "leave it out and apply it to the argument or to the result"
             )
-        return tuple(by_position), by_name
-
-    def _matters(self, parameter: inspect.Parameter, value: Any) -> bool:
-        """Whether an argument may change the result of the original."""
-        ignored = parameter.name in self._without_effect
-        return not ignored and not _is_default(value, parameter.default)
+        return tuple(by_position), by_name | more
 
 
 def _common(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -> int:
@@ -127,6 +135,18 @@ def _common(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -> i
     return count
 
 
+def _kinds(signature: inspect.Signature | None) -> set[Any]:
+    """The kinds of parameters."""
+    return set() if signature is None else {p.kind for p in signature.parameters.values()}
+
+
+def _names_taken(signature: inspect.Signature | None, names: frozenset[str]) -> frozenset[str]:
+    """Those of the names that a function of this signature takes."""
+    if signature is None or inspect.Parameter.VAR_KEYWORD in _kinds(signature):
+        return names
+    return names & frozenset(signature.parameters)
+
+
 def _other_defaults(
     theirs: inspect.Signature | None, ours: Iterable[inspect.Parameter]
 ) -> dict[str, Any]:
@@ -136,17 +156,16 @@ def _other_defaults(
         parameter.name: known[parameter.name].default
         for parameter in ours
         if parameter.name in known
-        and known[parameter.name].default is not inspect.Parameter.empty
+        and isinstance(known[parameter.name].default, _PLAIN)
         and not _is_default(known[parameter.name].default, parameter.default)
     }
 
 
 def _is_default(value: Any, default: Any) -> bool:
     """Whether an argument has the same effect as leaving it out."""
-    if value is None or value is default:
+    if value is default or (value is None and default is _NO_VALUE):
         return True
-    plain = isinstance(value, str | bool | int | float | complex | tuple)
-    return plain and type(value) is type(default) and value == default
+    return isinstance(value, _PLAIN) and type(value) is type(default) and value == default
 
 
 def qualified_name(function: Any) -> str:

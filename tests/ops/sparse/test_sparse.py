@@ -341,7 +341,7 @@ def test_matrices_with_each_other(name: str, thorough: bool) -> None:
         )
 
     def ours(a: Any, b: Any) -> Any:
-        return dense(PAIRS[name](gt.scipy.sparse, *matrices(gt.scipy.sparse, a, b), C))
+        return dense(PAIRS[name](our_scipy.sparse, *matrices(our_scipy.sparse, a, b), C))
 
     theirs = tuple(one.copy() for one in matrices(scipy.sparse, A[0], B[0]))
     if "power" in name or "sizes" in name:
@@ -366,7 +366,7 @@ def test_norms_powers_and_triangles(thorough: bool) -> None:
         ),
     )
 
-    def matrix(data: Any, module: Any = gt.scipy.sparse) -> Any:
+    def matrix(data: Any, module: Any = our_scipy.sparse) -> Any:
         return module.csr_array((data, *places), shape=(3, 3))
 
     plain = matrix(data, scipy.sparse)

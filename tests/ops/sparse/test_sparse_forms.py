@@ -32,7 +32,7 @@ FORMS: dict[str, Any] = {
 @pytest.mark.parametrize("kind", ["csr_array", "csc_array", "coo_array"])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_that_scipy_takes(form: str, kind: str) -> None:
-    ours, theirs = (FORMS[form](m, getattr(m, kind)) for m in (gt.scipy.sparse, scipy.sparse))
+    ours, theirs = (FORMS[form](m, getattr(m, kind)) for m in (our_scipy.sparse, scipy.sparse))
     assert (ours.shape, ours.dtype, ours.nnz) == (theirs.shape, theirs.dtype, theirs.nnz)
     np.testing.assert_array_equal(ours.toarray(), theirs.toarray())
     if kind != "coo_array" and form != "with the same shape":
@@ -43,7 +43,7 @@ def test_every_form_that_scipy_takes(form: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["csr_array", "csc_array"])
 def test_the_shape_is_found_if_it_is_not_given(kind: str) -> None:
     arrays = (np.ones(2), [2, 0], [0, 1, 2])
-    ours, theirs = (getattr(m, kind)(arrays) for m in (gt.scipy.sparse, scipy.sparse))
+    ours, theirs = (getattr(m, kind)(arrays) for m in (our_scipy.sparse, scipy.sparse))
     assert ours.shape == theirs.shape
     np.testing.assert_array_equal(ours.toarray(), theirs.toarray())
 

@@ -193,7 +193,7 @@ def test_parameters_given_for_good() -> None:
     assert (frozen.mean(), frozen.var(), frozen.std()) == (6.0, 12.0, np.sqrt(12.0))
     assert frozen.entropy() == our_scipy.stats.gamma.entropy(3.0, scale=2.0)
     assert frozen.logpdf(2.0) == our_scipy.stats.gamma.logpdf(2.0, 3.0, scale=2.0)
-    assert repr(frozen) == "<our_scipy.stats.gamma with loc=0.0, scale=2.0, a=3.0>"
+    assert repr(frozen) == "<gt.scipy.stats.gamma with loc=0.0, scale=2.0, a=3.0>"
     assert copy.copy(frozen).mean() == 6.0
     assert not hasattr(frozen, "_point")
     slope = gt.grad(lambda scale: our_scipy.stats.gamma(3.0, scale=scale).var())(2.0)

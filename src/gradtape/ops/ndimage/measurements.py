@@ -124,8 +124,8 @@ def mean(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
 def variance(input: ArrayLike, /, labels: Any = None, index: Any = None) -> Array:
     """The variance over each region: the mean squared distance from the mean.
 
-    >>> gt.scipy.ndimage.variance(np.array([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
-    array([0., 1.])
+    >>> gt.scipy.ndimage.variance(gt.tensor([1.0, 2.0, 4.0]), [1, 2, 2], [1, 2])
+    tensor([0., 1.])
     """
     regions = _regions("variance", input, labels, index)
     apart = regions.values - gather_leading(regions.means(regions.values), regions.region)

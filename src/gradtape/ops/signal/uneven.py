@@ -44,9 +44,9 @@ def lombscargle(
         ShapeError: Something is not a vector, or not as long.
         ArgumentError: `normalize` is something else.
 
-    >>> t = np.arange(8.0)
-    >>> gt.scipy.signal.lombscargle(t, np.cos(np.pi / 4 * t), [np.pi / 4]).round(6)
-    array([2.])
+    >>> t, w = np.arange(8.0), np.pi / 4
+    >>> gt.scipy.signal.lombscargle(t, gt.tensor(np.cos(w * t)), [w, w / 2]).round(3)
+    tensor([2.   , 0.515])
     """
     check_choice("lombscargle", (*_NORMALIZATIONS, "amplitude"), normalize=normalize)
     kind = _NORMALIZATIONS.get(normalize, normalize)
@@ -70,8 +70,8 @@ def lombscargle(
     determinant = cc * ss - cs * cs
     a, b = (ss * yc - cs * ys) / determinant, (cc * ys - cs * yc) / determinant
     if kind == "amplitude":
-        return a + 1j * b
-    explained = a * yc + b * ys
-    if kind == "normalize":
-        return explained / mean(y * y)
-    return explained * (y.shape[0] / 2)
+        power = a + 1j * b
+    else:
+        explained = a * yc + b * ys
+        power = explained / mean(y * y) if kind == "normalize" else explained * (y.shape[0] / 2)
+    return reshape(power, ()) if w.shape[0] == 1 else power  # as SciPy does

@@ -357,8 +357,8 @@ def zpk2sos(
         ArgumentError: Something complex comes without its conjugate.
         UnsupportedError: `pairing` or `analog` is something else.
 
-    >>> gt.scipy.signal.zpk2sos([-1.0], [0.5], 2.0)
-    array([[ 2. ,  2. , -0. ,  1. , -0.5,  0. ]])
+    >>> gt.scipy.signal.zpk2sos(gt.tensor([-1.0]), [0.5], 2.0)
+    tensor([[ 2. ,  2. , -0. ,  1. , -0.5,  0. ]])
     """
     if pairing not in (None, "nearest") or analog:
         raise UnsupportedError(

@@ -51,6 +51,8 @@ class SparseArray:
 
     # NumPy arrays leave operators with a matrix to ours.
     __array_ufunc__ = None
+    # Functions of gradtape.scipy take it for a tensor.
+    holds_tensors = True
     __slots__ = ("_shape", "data", "indices", "indptr", "transposed")
 
     def __init__(
@@ -97,7 +99,7 @@ class SparseArray:
     def with_data(self, data: ArrayLike) -> SparseArray:
         """A matrix with other numbers at the same places.
 
-        >>> s = gt.scipy.sparse.csr_array((np.ones(2), [0, 1], [0, 1, 2]), shape=(2, 2))
+        >>> s = gt.scipy.sparse.csr_array((gt.ones(2), [0, 1], [0, 1, 2]), shape=(2, 2))
         >>> s.with_data(np.array([3.0, 4.0])).toarray()
         array([[3., 0.],
                [0., 4.]])
