@@ -66,8 +66,8 @@ class UfuncDropIn:
 
     >>> gt.scipy.special.expit([gt.ones(()), 0.0])
     tensor([0.73105858, 0.5       ])
-    >>> gt.scipy.special.expit.types[1]
-    'd->d'
+    >>> gt.scipy.special.expit.nin, gt.scipy.special.expit.nout
+    (1, 1)
     """
 
     __name__: str
