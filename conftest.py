@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Functions of these modules have NumPy's docstrings, whose examples are NumPy's affair.
+collect_ignore = ["src/gradtape/numpy"]
+
 # "ci" is deterministic: the same tree gives the same result, on slow machines too.
 # To look for new failures: pytest --hypothesis-profile=explore
 settings.register_profile(

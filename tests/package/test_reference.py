@@ -28,7 +28,7 @@ NO_NAMES = {"TYPE_CHECKING"}
 
 def public(namespace):
     """The names that users are given in a namespace, but those that are SciPy's own."""
-    if namespace == "gt.scipy":
+    if namespace in ("gt.scipy", "gt.numpy"):  # of modules; of NumPy's own names
         return set()
     if namespace.startswith("gt.scipy."):
         return set(getattr(our_scipy, namespace.removeprefix("gt.scipy.")).__all__)
