@@ -128,7 +128,7 @@ EQUATIONS = [
         linalg.solveh_banded,
         (half(1, True), B),
         scipy.linalg.solveh_banded,
-        {"lower": True, "check_finite": False},
+        {"lower": True},
         ["solve_banded"],
         label="lower",
         rtol=256,

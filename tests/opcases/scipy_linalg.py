@@ -189,7 +189,7 @@ ORTHOGONAL = [
         # Reading one triangle, it is another function of single elements than SciPy's.
         differences=False,
         at=[At(([[2.0, 0.0], [0.0, 0.0]],), ([[-0.25, 0.25], [0.25, 0.0]],))],
-        raises=[NOT_SQUARE, Raises((A,), UnsupportedError, "pinvh: got atol", {"atol": 0.1})],
+        raises=[NOT_SQUARE, Raises((A,), ArgumentError, "pinvh: got atol=-1", {"atol": -1.0})],
     ),
     decomposed(
         "pinvh",

@@ -31,7 +31,7 @@ def paired(name: str, **fixed: Any) -> tuple[Callable[..., Any], Callable[..., A
     return ours, reference
 
 
-MATMUL, MATMUL_REFERENCE = paired("matmul_toeplitz", workers=1)
+MATMUL, MATMUL_REFERENCE = paired("matmul_toeplitz")
 SOLVE, SOLVE_REFERENCE = paired("solve_toeplitz")
 C, R = np.array([4.0, 1.0, -0.5]), np.array([9.0, 0.7, 0.2])
 CASES = [

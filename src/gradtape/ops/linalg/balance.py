@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape.core.aval import Aval
 from gradtape.core.define import general
-from gradtape.ops.linalg.common import real_dtype, reordered, square, without_effect
+from gradtape.ops.linalg.common import real_dtype, reordered, square
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.stacks import over_stack
@@ -49,7 +49,6 @@ def matrix_balance(
     permute: bool = True,
     scale: bool = True,
     separate: bool = False,
-    **others: Any,
 ) -> tuple[Array, Any]:
     """A matrix `inv(t) @ A @ t` whose rows and columns have similar sizes, and `t`.
 
@@ -61,21 +60,18 @@ def matrix_balance(
         permute: Whether rows and columns may be reordered.
         scale: Whether they may be scaled.
         separate: Whether to return scales and order instead of `t`.
-        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         The balanced matrix; and `t`, or a tuple of scales and order.
 
     Raises:
         LinAlgError: A matrix is not square.
-        UnsupportedError: An option that gradtape does not have.
 
     >>> balanced, t = gt.linalg.matrix_balance(np.array([[1.0, 1024.0], [1.0, 1.0]]))
     >>> balanced
     array([[ 1., 32.],
            [32.,  1.]])
     """
-    without_effect("matrix_balance", others)
     a = square("matrix_balance", inexact(A))
     scales, order = _scales(a, permute=bool(permute), scale=bool(scale))
     balanced = reordered(a, order) * (scales[..., None, :] / scales[..., :, None])

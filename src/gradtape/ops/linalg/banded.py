@@ -18,7 +18,7 @@ from gradtape.ops.linalg.bands import (
     times_columns,
 )
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import DEFINITE, SINGULAR, check_fit, failed, without_effect
+from gradtape.ops.linalg.common import DEFINITE, SINGULAR, check_fit, failed
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.stacks import matrixwise, summed
@@ -85,7 +85,7 @@ def bands_of(name: str, ab: ArrayLike) -> Any:
 
 
 @in_float32
-def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike, /, **others: Any) -> Array:
+def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike, /) -> Array:
     """The solution x of `a @ x = b` for a banded matrix, given by its diagonals.
 
     Args:
@@ -93,18 +93,15 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike, /, **oth
         ab: The diagonals as rows, the uppermost first: `ab[u + i - j, j] = a[i, j]`, or a stack of
             such arrays; the corners outside of the matrix are not read.
         b: A vector if it has one axis, else a matrix of columns or a stack of them.
-        **others: Options of SciPy for speed, which have no effect.
 
     Raises:
         LinAlgError: A matrix is singular, or has less than two axes.
         ShapeError: `b` does not fit, or there are more or fewer diagonals than said.
-        UnsupportedError: An option that gradtape does not have.
 
     >>> diagonals = np.array([[0.0, 1.0, 1.0], [2.0, 2.0, 2.0]])
     >>> gt.linalg.solve_banded((0, 1), diagonals, np.array([3.0, 3.0, 2.0]))
     array([1., 1., 1.])
     """
-    without_effect("solve_banded", others)
     lower, upper = (operator.index(count) for count in l_and_u)
     ab, b = bands_of("solve_banded", ab), inexact(b)
     rows = lower + upper + 1
@@ -115,7 +112,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike, /, **oth
 
 
 @in_float32
-def solveh_banded(ab: ArrayLike, b: ArrayLike, /, *, lower: bool = False, **others: Any) -> Array:
+def solveh_banded(ab: ArrayLike, b: ArrayLike, /, *, lower: bool = False) -> Array:
     """The solution x of `a @ x = b` for a positive definite banded matrix.
 
     Args:
@@ -124,18 +121,15 @@ def solveh_banded(ab: ArrayLike, b: ArrayLike, /, *, lower: bool = False, **othe
         b: A vector if it has one axis, else a matrix of columns or a stack of them.
         lower: Whether the main diagonal and those below it are given instead, the main one first:
             `ab[i - j, j] = a[i, j]`.
-        **others: Options of SciPy for speed, which have no effect.
 
     Raises:
         LinAlgError: A matrix is not positive definite, or has less than two axes.
         ShapeError: `b` does not fit.
-        UnsupportedError: An option that gradtape does not have.
 
     >>> diagonals = np.array([[0.0, 1.0, 1.0], [2.0, 2.0, 2.0]])
     >>> gt.linalg.solveh_banded(diagonals, np.array([3.0, 4.0, 3.0])).round(12)
     array([1., 1., 1.])
     """
-    without_effect("solveh_banded", others)
     ab, b = bands_of("solveh_banded", ab), inexact(b)
     width = ab.shape[-2] - 1
     full = hermitian_bands(ab, bool(lower))
@@ -144,26 +138,23 @@ def solveh_banded(ab: ArrayLike, b: ArrayLike, /, *, lower: bool = False, **othe
 
 
 @in_float32
-def cho_solve_banded(cb_and_lower: tuple[ArrayLike, bool], b: ArrayLike, /, **others: Any) -> Array:
+def cho_solve_banded(cb_and_lower: tuple[ArrayLike, bool], b: ArrayLike, /) -> Array:
     """The solution x of `a @ x = b`, given the banded Cholesky factor of `a`.
 
     Args:
         cb_and_lower: The diagonals of the factor, as `cholesky_banded` gives them, and whether it
             is the lower one.
         b: A vector if it has one axis, else a matrix of columns or a stack of them.
-        **others: Options of SciPy for speed, which have no effect.
 
     Raises:
         LinAlgError: The factor has a 0 on its diagonal, or less than two axes.
         ShapeError: `b` does not fit.
         ArgumentError: The factor and its side are not given as a pair.
-        UnsupportedError: An option that gradtape does not have.
 
     >>> factor = np.array([[2.0, 1.0], [1.0, 0.0]])
     >>> gt.linalg.cho_solve_banded((factor, True), np.array([2.0, 2.0]))
     array([0., 1.])
     """
-    without_effect("cho_solve_banded", others)
     factor, in_lower = cb_and_lower
     factor = bands_of("cho_solve_banded", factor)
     width = factor.shape[-2] - 1

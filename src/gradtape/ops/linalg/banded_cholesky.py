@@ -15,7 +15,7 @@ from gradtape.ops.cast import conj
 from gradtape.ops.gather import take
 from gradtape.ops.linalg.banded import bands_of
 from gradtape.ops.linalg.bands import adjoint_bands, picked, shifted
-from gradtape.ops.linalg.common import DEFINITE, failed, without_effect
+from gradtape.ops.linalg.common import DEFINITE, failed
 from gradtape.ops.linalg.implicit import transposed_pair
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
@@ -131,7 +131,7 @@ _factor = matrixwise(
 
 
 @in_float32
-def cholesky_banded(ab: ArrayLike, /, *, lower: bool = False, **others: Any) -> Array:
+def cholesky_banded(ab: ArrayLike, /, *, lower: bool = False) -> Array:
     """The triangular factor of a positive definite banded matrix, by its diagonals.
 
     Twice the sum of the logarithms of its main diagonal is the logarithm of the determinant.
@@ -141,7 +141,6 @@ def cholesky_banded(ab: ArrayLike, /, *, lower: bool = False, **others: Any) -> 
             `ab[u + i - j, j] = a[i, j]`, or a stack of such arrays.
         lower: Whether the main diagonal and those below it are given instead, the main one first:
             `ab[i - j, j] = a[i, j]`.
-        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         The diagonals, in the same form, of U with `a = Uᴴ·U`, or of L with `a = L·Lᴴ` if `lower`;
@@ -149,13 +148,11 @@ def cholesky_banded(ab: ArrayLike, /, *, lower: bool = False, **others: Any) -> 
 
     Raises:
         LinAlgError: A matrix is not positive definite, or has less than two axes.
-        UnsupportedError: An option that gradtape does not have.
 
     >>> gt.linalg.cholesky_banded(np.array([[4.0, 2.0], [2.0, 0.0]]), lower=True)
     array([[2., 1.],
            [1., 0.]])
     """
-    without_effect("cholesky_banded", others)
     ab = bands_of("cholesky_banded", ab)
     width = ab.shape[-2] - 1
     if lower:

@@ -8,7 +8,7 @@ from gradtape.errors import ArgumentError, DTypeError, UnsupportedError
 from gradtape.ops.join import stack
 from gradtape.ops.linalg.banded import bands_of
 from gradtape.ops.linalg.bands import dense, hermitian_bands
-from gradtape.ops.linalg.common import check_fit, without_effect
+from gradtape.ops.linalg.common import check_fit
 from gradtape.ops.linalg.eigh import EighResult, eigh
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.norm import inexact
@@ -45,7 +45,6 @@ def eig_banded(
     *,
     select: str = "a",
     select_range: tuple[int, int] | None = None,
-    **others: Any,
 ) -> EighResult | Array:
     """Eigenvalues and eigenvectors of a Hermitian banded matrix, or of each in a stack.
 
@@ -59,7 +58,6 @@ def eig_banded(
         eigvals_only: Whether only the eigenvalues are given.
         select: "a" for all of them, "i" for those with the numbers in `select_range`.
         select_range: The numbers of the first and the last one, in ascending order.
-        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         A named tuple: `eigenvalues`, in ascending order, and `eigenvectors`, in columns.
@@ -67,13 +65,12 @@ def eig_banded(
     Raises:
         LinAlgError: There are less than two axes.
         ArgumentError: There is no such way to select.
-        UnsupportedError: An option that gradtape does not have.
+        UnsupportedError: `select` is "v": the number of results would depend on values.
         NotDifferentiableError: A derivative was asked for that does not exist.
 
     >>> gt.linalg.eig_banded(np.array([[0.0, 1.0], [2.0, 2.0]])).eigenvalues
     array([1., 3.])
     """
-    without_effect("eig_banded", others)
     subset = _chosen("eig_banded", select, select_range)
     bands = bands_of("eig_banded", a_band)
     matrix = dense(hermitian_bands(bands, bool(lower)), bands.shape[-2] - 1)
@@ -88,7 +85,6 @@ def eigvals_banded(
     *,
     select: str = "a",
     select_range: tuple[int, int] | None = None,
-    **others: Any,
 ) -> Array:
     """Eigenvalues of a Hermitian banded matrix, or of each in a stack, in ascending order.
 
@@ -97,19 +93,18 @@ def eigvals_banded(
         lower: Whether the main diagonal and those below it are given instead, the main one first.
         select: "a" for all of them, "i" for those with the numbers in `select_range`.
         select_range: The numbers of the first and the last one, in ascending order.
-        **others: Options of SciPy for speed, which have no effect.
 
     Raises:
         LinAlgError: There are less than two axes.
         ArgumentError: There is no such way to select.
-        UnsupportedError: An option that gradtape does not have.
+        UnsupportedError: `select` is "v": the number of results would depend on values.
         NotDifferentiableError: A derivative was asked for that does not exist: of a single one of
             repeated eigenvalues.
 
     >>> gt.linalg.eigvals_banded(np.array([[2.0, 2.0], [1.0, 0.0]]), lower=True)
     array([1., 3.])
     """
-    return eig_banded(a_band, lower, True, select=select, select_range=select_range, **others)
+    return eig_banded(a_band, lower, True, select=select, select_range=select_range)
 
 
 # ---- tridiagonal matrices -----------------------------------------------------------------------
@@ -123,7 +118,6 @@ def eigh_tridiagonal(
     eigvals_only: bool = False,
     select: str = "a",
     select_range: tuple[int, int] | None = None,
-    **others: Any,
 ) -> EighResult | Array:
     """Eigenvalues and eigenvectors of a real symmetric tridiagonal matrix, or of each in a stack.
 
@@ -135,8 +129,6 @@ def eigh_tridiagonal(
         eigvals_only: Whether only the eigenvalues are given.
         select: "a" for all of them, "i" for those with the numbers in `select_range`.
         select_range: The numbers of the first and the last one, in ascending order.
-        **others: Options of SciPy for speed, which have no effect; `tol` and `lapack_driver` are
-            refused.
 
     Returns:
         A named tuple: `eigenvalues`, in ascending order, and `eigenvectors`, in columns.
@@ -145,7 +137,7 @@ def eigh_tridiagonal(
         ShapeError: The sizes do not fit.
         DTypeError: The numbers are complex; use `eig_banded`.
         ArgumentError: There is no such way to select.
-        UnsupportedError: An option that gradtape does not have.
+        UnsupportedError: `select` is "v": the number of results would depend on values.
         NotDifferentiableError: A derivative was asked for that does not exist.
 
     >>> gt.linalg.eigh_tridiagonal(np.array([2.0, 2.0]), np.array([1.0])).eigenvalues
@@ -160,7 +152,7 @@ def eigh_tridiagonal(
             f"eigh_tridiagonal: got {d.dtype} and {e.dtype}, expected real numbers; use eig_banded"
         )
     bands = stack([d, pad(e, [(0, 0)] * (len(e.shape) - 1) + [(0, 1)])], -2)
-    return eig_banded(bands, True, eigvals_only, select=select, select_range=select_range, **others)
+    return eig_banded(bands, True, eigvals_only, select=select, select_range=select_range)
 
 
 @in_float32
@@ -170,7 +162,6 @@ def eigvalsh_tridiagonal(
     /,
     select: str = "a",
     select_range: tuple[int, int] | None = None,
-    **others: Any,
 ) -> Array:
     """Eigenvalues of a real symmetric tridiagonal matrix, or of each in a stack, ascending.
 
@@ -179,18 +170,16 @@ def eigvalsh_tridiagonal(
         e: The elements beside it, one less.
         select: "a" for all of them, "i" for those with the numbers in `select_range`.
         select_range: The numbers of the first and the last one, in ascending order.
-        **others: Options of SciPy for speed, which have no effect; `tol` and `lapack_driver` are
-            refused.
 
     Raises:
         ShapeError: The sizes do not fit.
         DTypeError: The numbers are complex.
         ArgumentError: There is no such way to select.
-        UnsupportedError: An option that gradtape does not have.
+        UnsupportedError: `select` is "v": the number of results would depend on values.
         NotDifferentiableError: A derivative was asked for that does not exist: of a single one of
             repeated eigenvalues.
 
     >>> gt.linalg.eigvalsh_tridiagonal(np.array([2.0, 2.0]), np.array([1.0]))
     array([1., 3.])
     """
-    return eigh_tridiagonal(d, e, True, select, select_range, **others)
+    return eigh_tridiagonal(d, e, True, select, select_range)

@@ -12,7 +12,7 @@ from gradtape.core.aval import Aval, aval_of
 from gradtape.core.define import general
 from gradtape.core.lowering import Lowering
 from gradtape.core.op import infer_like as infer_first
-from gradtape.errors import LinAlgError, ShapeError, UnsupportedError
+from gradtape.errors import LinAlgError, ShapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import conj
 from gradtape.ops.gather import take_along_axis
@@ -98,21 +98,6 @@ def check_fit(name: str, fits: bool, expected: str, *arrays: Any) -> None:
         shapes = " and ".join(str(tuple(x.shape)) for x in arrays)
         plural = "s" if len(arrays) > 1 else ""
         raise ShapeError(f"{name}: got shape{plural} {shapes}, expected {expected}")
-
-
-_FOR_SPEED = ("check_finite", "lwork", "workers")
-
-
-def without_effect(name: str, options: dict[str, Any]) -> None:
-    """Raise for options of SciPy, except those that have no effect on results, are False or 0.
-
-    Arguments are never overwritten, and elements that are not finite give results that are not.
-    """
-    for option, value in options.items():
-        if option not in _FOR_SPEED and value is not None and value is not False:
-            raise UnsupportedError(
-                f"{name}: got {option}=, which gradtape does not take; leave it out"
-            )
 
 
 DEFINITE = "expected eigenvalues above 0; add a multiple of the identity"

@@ -14,7 +14,7 @@ from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diagonal
 from gradtape.ops.exponential import sqrt
 from gradtape.ops.linalg.checks import Test, once, require, verified
-from gradtape.ops.linalg.common import adjoint, failed, inverse, square, without_effect
+from gradtape.ops.linalg.common import adjoint, failed, inverse, square
 from gradtape.ops.linalg.gauge import (
     alone,
     by_vectors,
@@ -208,7 +208,6 @@ def eig(
     b: ArrayLike | None = None,
     left: bool = False,
     right: bool = True,
-    **others: Any,
 ) -> EigResult | tuple[Array, ...] | Array:
     """Eigenvalues and eigenvectors of a square matrix, or of each in a stack.
 
@@ -220,7 +219,6 @@ def eig(
         b: For the generalised problem `a @ v = w * b @ v`, a matrix that can be inverted.
         left: Whether to return left eigenvectors: `vl.conj().T @ a = diag(w) @ vl.conj().T @ b`.
         right: Whether to return right eigenvectors.
-        **others: Further options of SciPy, which are refused unless they are for speed.
 
     Returns:
         A named tuple: `eigenvalues`, in no particular order, and `eigenvectors`, in columns of
@@ -230,14 +228,12 @@ def eig(
     Raises:
         LinAlgError: A matrix is not square; `b` is singular; left eigenvectors are asked for where
             there is no basis of right ones; or LAPACK did not converge.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist.
 
     >>> w, v = gt.linalg.eig(np.array([[0.0, 1.0], [-1.0, 0.0]]))
     >>> w
     array([0.+1.j, 0.-1.j])
     """
-    without_effect("eig", others)
     a, b = _reduced("eig", a, b)
     if not left:
         return EigResult(*_eig(a)) if right else _eigvals(a)
@@ -301,22 +297,19 @@ _eigvals = general(
 
 
 @in_float32
-def eigvals(a: ArrayLike, b: ArrayLike | None = None, **others: Any) -> Array:
+def eigvals(a: ArrayLike, b: ArrayLike | None = None) -> Array:
     """Eigenvalues of a square matrix, or of each in a stack, as complex numbers.
 
     Args:
         a: The matrix.
         b: For the generalised problem `a @ v = w * b @ v`, a matrix that can be inverted.
-        **others: Further options of SciPy, which are refused unless they are for speed.
 
     Raises:
         LinAlgError: A matrix is not square; `b` is singular; or LAPACK did not converge.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist: of a single one of
             repeated eigenvalues, or of a matrix without a basis of eigenvectors.
 
     >>> gt.linalg.eigvals(np.array([[2.0, 1.0], [0.0, 3.0]]))
     array([2.+0.j, 3.+0.j])
     """
-    without_effect("eigvals", others)
     return _eigvals(_reduced("eigvals", a, b)[0])

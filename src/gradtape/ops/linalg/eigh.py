@@ -15,7 +15,7 @@ from gradtape.ops.checks import check_choice
 from gradtape.ops.linalg import by_lapack, spectra_by_lapack
 from gradtape.ops.linalg.checks import once, require
 from gradtape.ops.linalg.cholesky import cholesky
-from gradtape.ops.linalg.common import adjoint, real_dtype, square, without_effect
+from gradtape.ops.linalg.common import adjoint, real_dtype, square
 from gradtape.ops.linalg.gauge import (
     alone,
     by_vectors,
@@ -139,7 +139,6 @@ def eigh(
     eigvals_only: bool = False,
     type: int = 1,
     subset_by_index: tuple[int, int] | None = None,
-    **others: Any,
 ) -> EighResult | Array:
     """Eigenvalues and eigenvectors of a Hermitian matrix, or of each in a stack.
 
@@ -157,7 +156,6 @@ def eigh(
         type: Which generalised problem it is: 1 for the one above, 2 for `a @ b @ v = w * v`, 3 for
             `b @ a @ v = w * v`.
         subset_by_index: The numbers of the first and the last eigenvalue that are wanted.
-        **others: Further options of SciPy, which are refused unless they are for speed.
 
     Returns:
         A named tuple: `eigenvalues`, in ascending order, and `eigenvectors`, in columns; with `b`
@@ -167,7 +165,6 @@ def eigh(
     Raises:
         LinAlgError: A matrix is not square; or `b` is not positive definite.
         ArgumentError: There is no such triangle, type or subset.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist.
 
     >>> w, v = gt.linalg.eigh(np.array([[2.0, 1.0], [1.0, 2.0]]))
@@ -179,7 +176,6 @@ def eigh(
     UPLO = str(UPLO).upper()
     check_choice("eigh", ("L", "U"), UPLO=UPLO)
     reads_lower = UPLO == "L" if lower is None else bool(lower)
-    without_effect("eigh", others)
     a = square("eigh", inexact(a))
     chosen = _subset(subset_by_index, a.shape[-1])
     if b is None:
@@ -270,7 +266,6 @@ def eigvalsh(
     lower: bool | None = None,
     type: int = 1,
     subset_by_index: tuple[int, int] | None = None,
-    **others: Any,
 ) -> Array:
     """Eigenvalues of a Hermitian matrix, or of each in a stack, in ascending order.
 
@@ -285,16 +280,14 @@ def eigvalsh(
         type: Which generalised problem it is: 1 for the one above, 2 for `a @ b @ v = w * v`, 3 for
             `b @ a @ v = w * v`.
         subset_by_index: The numbers of the first and the last eigenvalue that are wanted.
-        **others: Further options of SciPy, which are refused unless they are for speed.
 
     Raises:
         LinAlgError: A matrix is not square; or `b` is not positive definite.
         ArgumentError: There is no such triangle, type or subset.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist.
 
     >>> gt.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]]))
     array([1., 3.])
     """
-    options = {"type": type, "subset_by_index": subset_by_index, **others}
-    return eigh(a, b, UPLO=UPLO, lower=lower, eigvals_only=True, **options)
+    options = {"lower": lower, "type": type, "subset_by_index": subset_by_index}
+    return eigh(a, b, UPLO=UPLO, eigvals_only=True, **options)  # type: ignore[arg-type]

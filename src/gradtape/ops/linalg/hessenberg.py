@@ -19,7 +19,7 @@ from gradtape.core.define import general
 from gradtape.ops.cast import copy, stop_gradient
 from gradtape.ops.diagonal import diagonal, triu
 from gradtape.ops.linalg.checks import require
-from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
+from gradtape.ops.linalg.common import MATRIX, adjoint, square
 from gradtape.ops.linalg.gauge import largest, rounding
 from gradtape.ops.linalg.implicit import transposed_pair
 from gradtape.ops.linalg.in_float32 import in_float32
@@ -161,20 +161,18 @@ class HessenbergResult(NamedTuple):
 
 
 @in_float32
-def hessenberg(a: ArrayLike, calc_q: bool = False, **others: Any) -> HessenbergResult | Array:
+def hessenberg(a: ArrayLike, calc_q: bool = False) -> HessenbergResult | Array:
     """Hessenberg form `q @ h @ q.conj().T` of a square matrix, or of each in a stack.
 
     Args:
         a: The matrix.
         calc_q: Whether to return `q` as well.
-        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         `h`, with zeros below its first subdiagonal; or a named tuple of `H` and `Q`, unitary.
 
     Raises:
         LinAlgError: A matrix is not square.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist, as the subdiagonal
             has a 0.
 
@@ -182,7 +180,6 @@ def hessenberg(a: ArrayLike, calc_q: bool = False, **others: Any) -> HessenbergR
     array([[1., 2.],
            [3., 4.]])
     """
-    without_effect("hessenberg", others)
     a = square("hessenberg", inexact(a))
     if a.shape[-1] > 2:
         result = HessenbergResult(*_hessenberg(a))

@@ -20,7 +20,6 @@ from gradtape.ops.linalg.common import (
     real_dtype,
     reordered,
     square,
-    without_effect,
 )
 from gradtape.ops.linalg.gauge import largest, on_diagonal, rounding
 from gradtape.ops.linalg.hermitian import mirrored
@@ -160,7 +159,7 @@ class LDLResult(NamedTuple):
 
 
 @in_float32
-def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True, **others: Any) -> LDLResult:
+def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True) -> LDLResult:
     """LDL decomposition `lu @ d @ lu.conj().T` of a Hermitian matrix, or of each in a stack.
 
     Which rows are swapped, and which blocks of `d` have two rows, is piecewise constant, and has no
@@ -172,7 +171,6 @@ def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True, **others: Any)
         lower: Whether to read the lower triangle, and to give a lower factor, else the upper ones.
         hermitian: Whether complex matrices are Hermitian; if not they are symmetric, and
             `lu @ d @ lu.T`.
-        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         A named tuple: `lu`, the factor with its rows reordered such that `lu[perm]` is triangular
@@ -180,7 +178,6 @@ def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True, **others: Any)
 
     Raises:
         LinAlgError: A matrix is not square.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist, as a pivot before
             the last one is 0.
 
@@ -189,7 +186,6 @@ def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True, **others: Any)
     array([[2. , 0. ],
            [0. , 2.5]])
     """
-    without_effect("ldl", others)
     a = mirrored(square("ldl", inexact(A)), lower=bool(lower), conjugate=bool(hermitian))
     factor, d, order = _ldl(a, lower=bool(lower), hermitian=bool(hermitian))
     back = argsort(order, axis=-1)

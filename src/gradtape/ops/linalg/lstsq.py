@@ -20,7 +20,7 @@ from gradtape.ops.checks import check_least
 from gradtape.ops.exponential import cbrt
 from gradtape.ops.join import stack
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import MATRIX, adjoint, square, without_effect
+from gradtape.ops.linalg.common import MATRIX, adjoint, square
 from gradtape.ops.linalg.condition import matrix_rank
 from gradtape.ops.linalg.hermitian import mirrored
 from gradtape.ops.linalg.in_float32 import in_float32
@@ -33,7 +33,7 @@ from gradtape.ops.linalg.stacks import (
 )
 from gradtape.ops.linalg.svd import svdvals
 from gradtape.ops.norm import inexact
-from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.reduce import max as max_of, sum as sum_of
 from gradtape.ops.select import where
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike
@@ -44,14 +44,25 @@ _SPACING = 2.0**-53
 # ---- pseudo-inverse -----------------------------------------------------------------------------
 
 
-def _pinv_vjp(ct: Any, out: Any, x: Any, rtol: float, hermitian: bool) -> Any:
+def _pinv_forward(xp: Any, x: Any, rtol: float, hermitian: bool, atol: float) -> Any:
+    if not atol:
+        return xp.linalg.pinv(x, rtol, hermitian)
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    kept = s > atol + rtol * s.max(axis=-1, initial=0, keepdims=True)
+    inverse = xp.where(kept, 1 / xp.where(kept, s, 1), 0)
+    return adjoint(u * inverse[..., None, :] @ vh)
+
+
+def _pinv_vjp(ct: Any, out: Any, x: Any, rtol: float, hermitian: bool, atol: float) -> Any:
     p, p_adjoint, back = out, adjoint(out), adjoint(ct)
     missed = back - x @ (p @ back)
     unseen = back - (back @ p) @ x
     return missed @ p @ p_adjoint + p_adjoint @ p @ unseen - p_adjoint @ ct @ p_adjoint
 
 
-def _pinv_jvp(tangents: Sequence[Any], out: Any, x: Any, rtol: float, hermitian: bool) -> Any:
+def _pinv_jvp(
+    tangents: Sequence[Any], out: Any, x: Any, rtol: float, hermitian: bool, atol: float
+) -> Any:
     p, p_adjoint, dx = out, adjoint(out), tangents[0]
     back = adjoint(dx)
     missed = back - (back @ x) @ p
@@ -59,7 +70,7 @@ def _pinv_jvp(tangents: Sequence[Any], out: Any, x: Any, rtol: float, hermitian:
     return p @ p_adjoint @ missed + unseen @ p_adjoint @ p - p @ dx @ p
 
 
-def _infer_pinv(x: Aval, rtol: float, hermitian: bool) -> Aval:
+def _infer_pinv(x: Aval, rtol: float, hermitian: bool, atol: float) -> Aval:
     *stack, rows, columns = x.shape
     return Aval((*stack, columns, rows), x.dtype)
 
@@ -67,7 +78,7 @@ def _infer_pinv(x: Aval, rtol: float, hermitian: bool) -> Aval:
 # P = A⁺: dP = P·Pᴴ·dAᴴ·(I − A·P) + (I − P·A)·dAᴴ·Pᴴ·P − P·dA·P
 _pinv = general(
     "pinv",
-    lambda xp, x, rtol, hermitian: xp.linalg.pinv(x, rtol, hermitian),
+    _pinv_forward,
     infer=_infer_pinv,
     vjps=(_pinv_vjp,),
     jvp=_pinv_jvp,
@@ -117,7 +128,7 @@ def pinv(
         x = mirrored(square("pinv", x), lower=True, conjugate=True)
     if getattr(cutoff, "shape", ()):
         return _pinv_each(x, cutoff, bool(hermitian))
-    return _pinv(x, rtol=float(cutoff), hermitian=bool(hermitian))
+    return _pinv(x, rtol=float(cutoff), hermitian=bool(hermitian), atol=0.0)
 
 
 def _pinv_each(x: Any, cutoffs: Any, hermitian: bool) -> Any:
@@ -126,11 +137,12 @@ def _pinv_each(x: Any, cutoffs: Any, hermitian: bool) -> Any:
     shape = broadcast_sizes(x.shape[:-2], cutoffs.shape)
     x = broadcast_to(x, (*shape, *x.shape[-2:]))
     if 0 in x.shape:
-        return _pinv(x, rtol=0.0, hermitian=hermitian)
+        return _pinv(x, rtol=0.0, hermitian=hermitian, atol=0.0)
     matrices = reshape(x, (-1, *x.shape[-2:]))
     each = np.broadcast_to(cutoffs, shape).ravel()
     found = [
-        _pinv(matrices[i], rtol=float(cutoff), hermitian=hermitian) for i, cutoff in enumerate(each)
+        _pinv(matrices[i], rtol=float(cutoff), hermitian=hermitian, atol=0.0)
+        for i, cutoff in enumerate(each)
     ]
     return reshape(stack(found), (*shape, x.shape[-1], x.shape[-2]))
 
@@ -142,37 +154,50 @@ def pinvh(
     rtol: float | None = None,
     lower: bool = True,
     return_rank: bool = False,
-    **others: Any,
 ) -> Array | tuple[Array, Array]:
     """The pseudo-inverse of a Hermitian matrix, or of each in a stack.
 
     Args:
         a: The matrix; only one triangle is read, and the derivative is that with respect to a
             matrix that stays Hermitian and keeps its rank.
-        atol: Only None or 0: the cutoff is relative.
-        rtol: Eigenvalues count as 0 if they are not larger than the largest one times this; None is
-            the spacing of numbers times the size.
+        atol: Eigenvalues count as 0 if their sizes are not larger than this and `rtol` times the
+            largest one together; None is 0.
+        rtol: None is the spacing of numbers times the size.
         lower: Whether the lower triangle is read, else the upper one.
         return_rank: Whether to return the rank as well.
-        **others: Options of SciPy for speed, which have no effect.
 
     Raises:
         LinAlgError: A matrix is not square.
-        UnsupportedError: An option that gradtape does not have.
+        ArgumentError: `atol` or `rtol` is below 0.
 
     >>> gt.linalg.pinvh(np.array([[2.0, 0.0], [0.0, 0.0]]))
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
-    without_effect("pinvh", {**others, "atol": atol})
     a = square("pinvh", inexact(a))
-    a = a if lower else adjoint(a)
-    cutoff = a.shape[-1] * float(np.finfo(a.dtype).eps) if rtol is None else float(rtol)
-    check_least("pinvh", 0, rtol=cutoff)
-    inverse = pinv(a, cutoff, True)
+    a = mirrored(a, lower=bool(lower), conjugate=True)
+    return inverse_and_rank("pinvh", a, atol, rtol, return_rank=return_rank, hermitian=True)
+
+
+def inverse_and_rank(
+    name: str,
+    a: Any,
+    atol: float | None,
+    rtol: float | None,
+    *,
+    return_rank: bool,
+    hermitian: bool = False,
+) -> Array | tuple[Array, Array]:
+    """The pseudo-inverse with SciPy's cutoff, and the rank if wanted."""
+    spacing = max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
+    least, relative = 0.0 if atol is None else atol, spacing if rtol is None else rtol
+    check_least(name, 0, atol=least, rtol=relative)
+    inverse = _pinv(a, rtol=float(relative), hermitian=hermitian, atol=float(least))
     if not return_rank:
         return inverse
-    return inverse, matrix_rank(a, hermitian=True, rtol=cutoff)
+    values = svdvals(stop_gradient(a))
+    limit = least + relative * max_of(values, -1, initial=0.0)
+    return inverse, matrix_rank(a, limit, hermitian)
 
 
 # ---- least squares ------------------------------------------------------------------------------
@@ -198,7 +223,8 @@ def _infer_lstsq(a: Aval, b: Aval, rcond: float) -> tuple[Aval, Aval]:
 def _pinv_in_double(a: Any, rcond: float) -> Any:
     """The pseudo-inverse in double precision, as in the forward, for the same rank."""
     wide = np.result_type(a.dtype, np.float64)
-    return astype(_pinv(astype(a, wide, copy=False), rtol=rcond, hermitian=False), a.dtype)
+    inverse = _pinv(astype(a, wide, copy=False), rtol=rcond, hermitian=False, atol=0.0)
+    return astype(inverse, a.dtype)
 
 
 def _lstsq_vjp(wanted: Any, ct: Any, out: Any, a: Any, b: Any, rcond: float) -> Any:

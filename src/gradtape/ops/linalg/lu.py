@@ -15,7 +15,7 @@ from gradtape.ops.diagonal import tril, triu
 from gradtape.ops.gather import take_along_axis
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg import by_lapack, small
-from gradtape.ops.linalg.common import adjoint, real_dtype, without_effect
+from gradtape.ops.linalg.common import adjoint, real_dtype
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import lapack
 from gradtape.ops.linalg.qr import regular
@@ -169,12 +169,11 @@ order_of_rows = general(
 
 
 @in_float32
-def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
+def lu_factor(a: ArrayLike) -> tuple[Array, Array]:
     """Both factors of a pivoted LU decomposition in one matrix, for `lu_solve`.
 
     Args:
         a: The matrix, or a stack of them.
-        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         The matrix that has `u` in its upper triangle and `l`, without its diagonal of ones, below;
@@ -192,7 +191,6 @@ def lu_factor(a: ArrayLike, **others: Any) -> tuple[Array, Array]:
     >>> piv
     array([1, 1], dtype=int32)
     """
-    without_effect("lu_factor", others)
     return _factor(matrix_stack("lu_factor", a))  # type: ignore[no-any-return]
 
 
@@ -212,7 +210,7 @@ class LUResult(NamedTuple):
 
 @in_float32
 def lu(
-    a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False, **others: Any
+    a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False
 ) -> LUResult | tuple[Array, Array]:
     """LU decomposition `p @ l @ u` with partial pivoting of a matrix, or of each in a stack.
 
@@ -222,7 +220,6 @@ def lu(
         a: The matrix.
         permute_l: Whether to return `p @ l` and `u` only.
         p_indices: Whether to return the permutation as indices: `a = (l @ u)[p]`.
-        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         A named tuple of `P`, `L` and `U`; or a tuple of two if `permute_l`.
@@ -237,7 +234,6 @@ def lu(
     array([[2., 4.],
            [0., 1.]])
     """
-    without_effect("lu", others)
     packed, pivots = _factor(matrix_stack("lu", a))
     lower, upper = _unit_lower(packed), _upper(packed)
     rows = packed.shape[-2]

@@ -21,7 +21,7 @@ from gradtape.ops.checks import check_choice
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.checks import require
-from gradtape.ops.linalg.common import MATRIX, adjoint, failed, without_effect
+from gradtape.ops.linalg.common import MATRIX, adjoint, failed
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
 from gradtape.ops.linalg.powers import matrix_power
@@ -164,7 +164,6 @@ def expm_frechet(
     E: ArrayLike,
     method: str | None = None,
     compute_expm: bool = True,
-    **others: Any,
 ) -> tuple[Array, Array] | Array:
     """The exponential of a square matrix, or of each in a stack, and its derivative along another.
 
@@ -173,19 +172,16 @@ def expm_frechet(
         E: The direction, a matrix of the same size.
         method: Accepted as in SciPy, "SPS" or "blockEnlarge"; the first one is used.
         compute_expm: Whether to return the exponential, and not the derivative alone.
-        **others: Options of SciPy for speed, which have no effect.
 
     Raises:
         LinAlgError: A matrix is not square.
         ShapeError: The sizes differ.
         ArgumentError: There is no such method.
-        UnsupportedError: An option that gradtape does not have.
 
     >>> gt.linalg.expm_frechet(np.zeros((2, 2)), np.eye(2), compute_expm=False)
     array([[1., 0.],
            [0., 1.]])
     """
-    without_effect("expm_frechet", others)
     check_choice("expm_frechet", (None, "SPS", "blockEnlarge"), method=method)
     a, e = matrices("expm_frechet", A, E)
     change = _along(a, e, "expm", 0.0)
@@ -193,21 +189,18 @@ def expm_frechet(
 
 
 @in_float32
-def expm_cond(A: ArrayLike, **others: Any) -> Array:
+def expm_cond(A: ArrayLike) -> Array:
     """How much `expm` amplifies relative changes of a matrix, or of each in a stack.
 
     Args:
         A: The matrix.
-        **others: Options of SciPy for speed, which have no effect.
 
     Raises:
         LinAlgError: A matrix is not square.
-        UnsupportedError: An option that gradtape does not have.
 
     >>> float(gt.linalg.expm_cond(np.array([[2.0]])))
     2.0
     """
-    without_effect("expm_cond", others)
     (a,) = matrices("expm_cond", A)
     size = a.shape[-1]
     # One direction for each element: the derivative as a matrix of size² rows and columns.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gradtape.errors import LinAlgError
 from gradtape.ops.cast import conj, copy
 from gradtape.ops.checks import check_choice
-from gradtape.ops.linalg.common import MATRIX, adjoint, check_fit, without_effect
+from gradtape.ops.linalg.common import MATRIX, adjoint, check_fit
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.qr import qr
 from gradtape.ops.linalg.stacks import matrix_stack
@@ -31,7 +31,7 @@ class RQResult(NamedTuple):
 
 
 @in_float32
-def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Array:
+def rq(a: ArrayLike, /, *, mode: str = "full") -> RQResult | Array:
     """RQ decomposition `r @ q` of a matrix, or of each in a stack.
 
     It is the QR decomposition of the adjoint, its rows and columns from the last to the first.
@@ -40,7 +40,6 @@ def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Arra
         a: The matrix.
         mode: "full" gives a square `q`, "economic" as many rows of it as the matrix has rows or
             columns, "r" only `r`.
-        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         A named tuple of `R` and `Q`, or `r` alone.
@@ -48,7 +47,6 @@ def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Arra
     Raises:
         LinAlgError: There are less than two axes.
         ArgumentError: There is no such mode.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist, as the last rows
             depend on each other.
 
@@ -57,7 +55,6 @@ def rq(a: ArrayLike, /, *, mode: str = "full", **others: Any) -> RQResult | Arra
     array([[1.8, 2.6],
            [0. , 5. ]])
     """
-    without_effect("rq", others)
     check_choice("rq", ("full", "economic", "r"), mode=mode)
     a = matrix_stack("rq", a)
     # A copy: NumPy multiplies reversed views without BLAS, slowly and with other rounding.
@@ -74,7 +71,6 @@ def qr_multiply(
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
-    **others: Any,
 ) -> tuple[Array, ...]:
     """The product of the unitary factor of a QR decomposition with a matrix, and the other factor.
 
@@ -85,7 +81,6 @@ def qr_multiply(
         mode: "right" for `c @ q`, "left" for `q @ c`.
         pivoting: Whether columns of `a` are reordered as by `qr`.
         conjugate: Whether to use the conjugate of `q`.
-        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         The product; `r`; and the order of the columns with `pivoting`.
@@ -94,7 +89,6 @@ def qr_multiply(
         LinAlgError: There are less than two axes.
         ShapeError: `c` does not fit.
         ArgumentError: There is no such mode.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative was asked for that does not exist, as the first columns
             depend on each other.
 
@@ -102,7 +96,6 @@ def qr_multiply(
     >>> abs(product)
     array([5.])
     """
-    without_effect("qr_multiply", others)
     check_choice("qr_multiply", ("left", "right"), mode=mode)
     a, c = matrix_stack("qr_multiply", a), inexact(c)
     if not c.shape:

@@ -10,7 +10,7 @@ import numpy as np
 from gradtape.errors import ArgumentError, LinAlgError
 from gradtape.ops.arrays.known import values_of
 from gradtape.ops.linalg.checks import verified
-from gradtape.ops.linalg.common import adjoint, check_fit, one_matrix, without_effect
+from gradtape.ops.linalg.common import adjoint, check_fit, one_matrix
 from gradtape.ops.linalg.gauge import outside
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.polar import polar
@@ -35,7 +35,7 @@ def _rank(s: Any, shape: tuple[int, ...], rcond: float | None) -> int:
 
 
 @in_float32
-def orth(a: ArrayLike, rcond: float | None = None) -> Array:
+def orth(a: ArrayLike, /, rcond: float | None = None) -> Array:
     """An orthonormal basis of the space the columns of a matrix span.
 
     The basis is one of many: only what depends on the space alone, such as `q @ q.conj().T`, or
@@ -61,7 +61,7 @@ def orth(a: ArrayLike, rcond: float | None = None) -> Array:
 
 
 @in_float32
-def null_space(a: ArrayLike, rcond: float | None = None) -> Array:
+def null_space(a: ArrayLike, /, rcond: float | None = None) -> Array:
     """An orthonormal basis of the vectors that a matrix takes to 0.
 
     The basis is one of many: only what depends on the space alone, such as `n @ n.conj().T`, has a
@@ -132,13 +132,12 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
 
 
 @in_float32
-def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, **others: Any) -> tuple[Array, Array]:
+def orthogonal_procrustes(A: ArrayLike, B: ArrayLike) -> tuple[Array, Array]:
     """The unitary matrix R that brings `A @ R` nearest to `B`.
 
     Args:
         A: A matrix, or a stack of them.
         B: Another one of the same shape.
-        **others: Options of SciPy for speed, which have no effect.
 
     Returns:
         R, and the sum of the singular values of `A.conj().T @ B`.
@@ -146,7 +145,6 @@ def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, **others: Any) -> tuple[Ar
     Raises:
         LinAlgError: There are less than two axes.
         ShapeError: The shapes differ.
-        UnsupportedError: An option that gradtape does not have.
         NotDifferentiableError: A derivative of R was asked for, and `A.conj().T @ B` has not full
             rank.
 
@@ -155,7 +153,6 @@ def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, **others: Any) -> tuple[Ar
     array([[ 0.,  1.],
            [-1.,  0.]])
     """
-    without_effect("orthogonal_procrustes", others)
     a, b = (matrix_stack("orthogonal_procrustes", x) for x in (A, B))
     check_fit("orthogonal_procrustes", a.shape[-2:] == b.shape[-2:], "the same", a, b)
     product = adjoint(a) @ b

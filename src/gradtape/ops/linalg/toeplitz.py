@@ -16,7 +16,7 @@ from gradtape.ops.join import concatenate
 from gradtape.ops.like import zeros_like
 from gradtape.ops.linalg.checks import verified
 from gradtape.ops.linalg.columns import in_columns
-from gradtape.ops.linalg.common import check_fit, explained, without_effect
+from gradtape.ops.linalg.common import check_fit, explained
 from gradtape.ops.linalg.gauge import largest, resolution
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.lapack import scipy_linalg
@@ -114,27 +114,22 @@ def _column_and_row(name: str, c_or_cr: Any) -> tuple[Any, Any]:
 
 
 @in_float32
-def matmul_toeplitz(
-    c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], x: ArrayLike, /, **others: Any
-) -> Array:
+def matmul_toeplitz(c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], x: ArrayLike, /) -> Array:
     """The product of a Toeplitz matrix with a vector or a matrix, by Fourier transforms.
 
     Args:
         c_or_cr: The first column of the matrix, or a tuple of that and the first row, whose first
             element is not read; without a row, it is the conjugate of the column.
         x: A vector if it has one axis, else a matrix of columns or a stack of them.
-        **others: Options of SciPy for speed, which have no effect.
 
     Raises:
         ShapeError: The sizes do not fit.
-        UnsupportedError: An option that gradtape does not have.
 
     >>> gt.linalg.matmul_toeplitz((np.array([1.0, 2.0]), np.array([1.0, 3.0])), np.ones(2)).round(
     ...     12
     ... )
     array([4., 3.])
     """
-    without_effect("matmul_toeplitz", others)
     c, r = _column_and_row("matmul_toeplitz", c_or_cr)
     times = functools.partial(_times, c, r)
     if not c.shape[-2] or not r.shape[-2]:  # nothing to transform
@@ -143,26 +138,21 @@ def matmul_toeplitz(
 
 
 @in_float32
-def solve_toeplitz(
-    c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], b: ArrayLike, /, **others: Any
-) -> Array:
+def solve_toeplitz(c_or_cr: ArrayLike | tuple[ArrayLike, ArrayLike], b: ArrayLike, /) -> Array:
     """The solution x of `a @ x = b` for a Toeplitz matrix, by Levinson's recursion.
 
     Args:
         c_or_cr: The first column of the matrix, or a tuple of that and the first row, whose first
             element is not read; without a row, it is the conjugate of the column.
         b: A vector if it has one axis, else a matrix of columns or a stack of them.
-        **others: Options of SciPy for speed, which have no effect.
 
     Raises:
         LinAlgError: The matrix, or one in its upper left corner, is singular.
         ShapeError: The sizes do not fit.
-        UnsupportedError: An option that gradtape does not have.
 
     >>> gt.linalg.solve_toeplitz(np.array([2.0, 1.0]), np.array([3.0, 3.0]))
     array([1., 1.])
     """
-    without_effect("solve_toeplitz", others)
     c, r = _column_and_row("solve_toeplitz", c_or_cr)
     fits = c.shape[-2] == r.shape[-2]
     check_fit("solve_toeplitz", fits, "a square matrix", c[..., 0], r[..., 0])
