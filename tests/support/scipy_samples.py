@@ -131,7 +131,7 @@ SPECIAL: dict[str, Run] = {
 SIGNAL: dict[str, Run] = {
     **each("bessel butter", on(3, 0.3)),
     **each("cheby1 cheby2", on(3, 1.0, 0.3)),
-    "ellip": on(3, 1.0, 20.0, 0.3),
+    "ellip": on(3, 1.0, 20.0, np.array(0.3)),
     **each("coherence csd", on(LONG, LONG**2, nperseg=16)),
     "correlate2d": on(IMAGE, SQUARE),
     "czt": on(X),
@@ -159,7 +159,7 @@ SIGNAL: dict[str, Run] = {
 }
 
 FFT: dict[str, Run] = {
-    **each("fftfreq rfftfreq", on(6)),
+    **each("fftfreq rfftfreq", on(6, 0.5)),
     **each("next_fast_len prev_fast_len", on(7)),
 }
 
@@ -226,6 +226,7 @@ SPARSE: dict[str, Run] = {
     "eye_array": dense(on(3)),
     "kron": dense(on(SPARSE_OF, SPARSE_OF)),
     **each("tril triu", dense(on(SPARSE_OF))),
+    **each("coo_array csc_array csr_array", dense(on(SQUARE))),
 }
 
 SAMPLES: dict[str, Run] = {
@@ -241,6 +242,8 @@ SAMPLES: dict[str, Run] = {
     }.items()
     for name, run in table.items()
 }
+
+NO_TENSOR: dict[str, str] = {"sparse.eye_array": "all of its arguments are integers"}
 
 EXEMPT: dict[str, str] = {
     "scipy.linalg.LinAlgError": "it is an error, and the same",

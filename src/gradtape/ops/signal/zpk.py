@@ -22,6 +22,7 @@ from gradtape.ops.exponential import sqrt
 from gradtape.ops.gather import take
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate, stack
+from gradtape.ops.norm import inexact
 from gradtape.ops.product import prod
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.signal.filters import sections_of
@@ -34,14 +35,14 @@ Zpk = tuple[Any, Any, Any]
 
 
 def _filter(name: str, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> Zpk:
-    """Zeros and poles as complex vectors, and the gain; at least as many poles as zeros."""
+    """Zeros and poles as vectors, and the gain; at least as many poles as zeros."""
     z, p, k = as_array(z), as_array(p), as_array(k)
     if len(z.shape) > 1 or len(p.shape) > 1 or k.shape not in ((), (1,)):
         raise ShapeError(
             f"{name}: got zeros, poles and a gain of shapes {z.shape}, {p.shape} and {k.shape}, "
             "expected two vectors and a number"
         )
-    z, p = (astype(reshape(one, (-1,)), np.complex128, copy=False) for one in (z, p))
+    z, p = (inexact(reshape(one, (-1,))) for one in (z, p))
     return z, p, reshape(k, ())
 
 
@@ -64,8 +65,7 @@ def _ratio(z: Any, p: Any, at: Any) -> Any:
 
 def _with(roots: Any, more: Any, count: int) -> Any:
     """Roots, and another one several times."""
-    more = astype(as_array(more), np.complex128, copy=False)
-    return concatenate([roots, broadcast_to(more, (count,))]) if count else roots
+    return concatenate([roots, broadcast_to(as_array(more), (count,))]) if count else roots
 
 
 def check_rising(name: str, frequencies: Any, below: float, **given: Any) -> None:
@@ -129,6 +129,7 @@ def lp2hp_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0) -> Zpk
 
 def _split(roots: Any, wo: Any) -> Any:
     """Both solutions s of s + wo²/s = 2·root."""
+    roots = astype(roots, np.complex128, copy=False)
     away = sqrt(roots * roots - wo * wo)
     return concatenate([roots + away, roots - away])
 

@@ -1,0 +1,318 @@
+"""Every name of the modules of `gradtape.scipy`: signatures, and calls with arrays and tensors."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+import pickle
+import pkgutil
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import gradtape as gt
+from gradtape.core.tensor import Tensor
+from gradtape.dropin.functions import WITHOUT_EFFECT
+from gradtape.dropin.held_tensors import any_tensor
+from gradtape.errors import UnsupportedError
+from scipy_calls import CALLS
+from scipy_samples import NO_TENSOR, SAMPLES, X, parts
+
+# SciPy warns of what it computes, and of names that it is going to drop.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+Function = Callable[..., Any]
+
+
+@functools.cache
+def modules() -> list[str]:
+    """The names of all modules, as "sparse.linalg"."""
+    found = pkgutil.walk_packages(gt.scipy.__path__, "gradtape.scipy.")
+    return [module.name.removeprefix("gradtape.scipy.") for module in found]
+
+
+def pair(name: str) -> tuple[Any, Any]:
+    """What gradtape and SciPy have under a name such as "linalg.qr"."""
+    module, _, function = name.rpartition(".")
+    ours, theirs = (
+        importlib.import_module(f"{root}.{module}") for root in ("gradtape.scipy", "scipy")
+    )
+    return getattr(ours, function), getattr(theirs, function, None)
+
+
+@functools.cache
+def functions() -> list[str]:
+    """The functions of SciPy for which there is one for tensors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [
+            f"{module}.{name}"
+            for module in modules()
+            for name in sorted(importlib.import_module(f"gradtape.scipy.{module}").__all__)
+            if hasattr(pair(f"{module}.{name}")[0], "on_tensors")
+        ]
+
+
+# ---- names and signatures -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_has_every_name_of_scipys(module: str) -> None:
+    ours = importlib.import_module(f"gradtape.scipy.{module}")
+    theirs = importlib.import_module(f"scipy.{module}")
+    public = {name for name in dir(theirs) if not name.startswith("_")}
+    assert public <= set(dir(ours))
+    assert not [name for name in public if not hasattr(ours, name)]
+    assert set(theirs.__all__) <= set(ours.__all__)
+
+
+def test_functions_are_found() -> None:
+    assert len(functions()) > 400
+    assert {"linalg.qr", "fft.fft", "special.gamma", "signal.welch"} <= set(functions())
+
+
+@pytest.mark.parametrize("name", functions())
+def test_a_function_has_the_signature_of_scipys(name: str) -> None:
+    ours, theirs = pair(name)
+    assert ours.__name__ == name.rpartition(".")[2]
+    expected = signature_of(theirs)
+    if expected is None:
+        assert signature_of(ours) is None
+        return
+    assert [key_of(p) for p in expected.parameters.values()] == [
+        key_of(p) for p in inspect.signature(ours).parameters.values()
+    ]
+
+
+def signature_of(function: Function) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None
+
+
+def key_of(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    """What of a parameter matters in a call; a default such as NaN is itself only."""
+    return parameter.name, parameter.kind, id(parameter.default), parameter.default
+
+
+# ---- calls --------------------------------------------------------------------------------------
+
+
+def sample_of(name: str) -> Callable[[Function], Any]:
+    """How a function is called: by its row, one of SciPy's calls, or as the ufunc it is."""
+    if f"scipy.{name}" in SAMPLES:
+        return SAMPLES[f"scipy.{name}"]
+    known = CALLS.get(name)
+    if known is not None:
+        return lambda f: known.call(f, known.point)
+    theirs = pair(name)[1]
+    assert isinstance(theirs, np.ufunc), f"expected a row for scipy.{name} in scipy_samples.py"
+    leading = (1.5, 2.0, 2.5, 3.0)[: theirs.nin - 1]
+    return lambda f: f(*leading, X)
+
+
+class Watched:
+    """A function that keeps its last result."""
+
+    def __init__(self, function: Function) -> None:
+        self.function, self.result = function, None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.result = self.function(*args, **kwargs)
+        return self.result
+
+
+class NoTensorError(Exception):
+    """There was nothing to make a tensor of."""
+
+
+class OnTensors(Watched):
+    """The same, which is given tensors in place of arrays, or else of numbers."""
+
+    def __init__(self, function: Function, convert: Callable[[Any], Any]) -> None:
+        super().__init__(function)
+        self.convert = convert
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(self.convert, args))
+        kwargs = {key: self.convert(value) for key, value in kwargs.items()}
+        if not any_tensor(args, kwargs):
+            raise NoTensorError
+        return super().__call__(*args, **kwargs)
+
+
+def arrays_to_tensors(value: Any) -> Any:
+    """Arrays of floats as tensors, also in tuples and lists; sparse ones as ours."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+        return gt.tensor(value)
+    if scipy.sparse.issparse(value):
+        return gt.scipy.sparse.from_scipy(value)
+    return type(value)(map(arrays_to_tensors, value)) if type(value) in (tuple, list) else value
+
+
+def floats_to_tensors(value: Any) -> Any:
+    return gt.tensor(value) if type(value) is float else value
+
+
+def by_name(function: Function) -> Function:
+    """The function called with as many arguments by name as its signature allows."""
+    signature = inspect.signature(function)
+    known = signature.parameters
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in known.values()):
+        return function
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        first = {n for n in given if known[n].kind is inspect.Parameter.POSITIONAL_ONLY}
+        named = {name: value for name, value in given.items() if name not in first}
+        for name in [n for n in named if known[n].kind is inspect.Parameter.VAR_KEYWORD]:
+            named |= named.pop(name)
+        return function(*(given[name] for name in given if name in first), **named)
+
+    return call
+
+
+def run_on_tensors(name: str, called: Function) -> tuple[Any, Any]:
+    """The result of the sample with tensors, and what the sample makes of it."""
+    for convert in (arrays_to_tensors, floats_to_tensors):
+        watched = OnTensors(called, convert)
+        with contextlib.suppress(NoTensorError):
+            processed = sample_of(name)(watched)
+            return watched.result, processed
+    raise NoTensorError(name)
+
+
+@pytest.mark.parametrize("name", functions())
+def test_arrays_give_what_scipy_gives(name: str) -> None:
+    run, (ours, theirs) = sample_of(name), pair(name)
+    got, expected = Watched(ours), Watched(theirs)
+    run(got), run(expected)
+    assert_identical(got.result, expected.result)
+
+
+def assert_identical(got: Any, expected: Any) -> None:
+    assert type(got) is type(expected)
+    if isinstance(expected, tuple | list):
+        assert len(got) == len(expected)
+        for one, other in zip(got, expected, strict=True):
+            assert_identical(one, other)
+    elif isinstance(expected, np.ndarray | np.generic):
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        assert got.tobytes() == expected.tobytes()
+    else:
+        assert (
+            vars(got).keys() == vars(expected).keys()
+            if hasattr(got, "__dict__")
+            else got == expected
+        )
+
+
+@pytest.mark.parametrize("way", [lambda function: function, by_name], ids=["", "by name"])
+@pytest.mark.parametrize("name", functions())
+def test_tensors_give_what_arrays_give(name: str, way: Callable[[Function], Function]) -> None:
+    if name in NO_TENSOR:
+        pytest.skip(NO_TENSOR[name])
+    ours, theirs = pair(name)
+    if way is by_name and signature_of(theirs) is None:
+        pytest.skip("it takes no arguments by name")
+    expected = Watched(theirs)
+    processed = sample_of(name)(expected)
+    result, got = run_on_tensors(name, way(ours))
+    assert_alike(result, expected.result)
+    pairs = list(zip(parts(got), parts(processed), strict=True))
+    assert any(np.asarray(part).size and np.isfinite(part).any() for _, part in pairs)
+    for one, other in pairs:
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-8, atol=1e-10)
+
+
+def assert_alike(got: Any, expected: Any) -> None:
+    """The same containers and shapes; a tuple may have names, and an array be a tensor."""
+    if isinstance(expected, tuple | list):
+        assert isinstance(got, tuple | list)
+        assert len(got) == len(expected)
+        for one, other in zip(got, expected, strict=True):
+            assert_alike(one, other)
+    elif expected is None:
+        assert got is None
+    elif isinstance(expected, np.ndarray | np.generic | float | complex):
+        assert isinstance(got, Tensor | np.ndarray | np.generic | bool | float | complex)
+        assert np.shape(got) == np.shape(expected)
+        assert np.asarray(got).dtype.kind == np.asarray(expected).dtype.kind
+
+
+# ---- options ------------------------------------------------------------------------------------
+
+
+def lacking(name: str) -> list[str]:
+    """The options of SciPy's that ours lacks, and that change results."""
+    ours, theirs = pair(name)
+    if isinstance(theirs, np.ufunc) or signature_of(theirs) is None:
+        return []
+    own = inspect.signature(ours.on_tensors).parameters
+    unnamed = sum(p.kind is inspect.Parameter.POSITIONAL_ONLY for p in own.values())
+    return [
+        parameter.name
+        for place, parameter in enumerate(inspect.signature(theirs).parameters.values())
+        if parameter.kind
+        in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        and place >= unnamed
+        and parameter.name not in WITHOUT_EFFECT.union(own)
+    ]
+
+
+def other_than(default: Any) -> Any:
+    """A value that is not the default of an option."""
+    if isinstance(default, bool):
+        return not default
+    if isinstance(default, int | float):
+        return default + 1
+    return "other" if default != "other" else "another"
+
+
+REFUSED = [(name, option) for name in functions() for option in lacking(name)]
+
+
+@pytest.mark.parametrize(("name", "option"), REFUSED, ids=[f"{n}-{o}" for n, o in REFUSED])
+def test_options_for_arrays_only_are_refused(name: str, option: str) -> None:
+    ours, theirs = pair(name)
+    default = inspect.signature(theirs).parameters[option].default
+    with pytest.raises(UnsupportedError, match=rf"{name}: got {option}="):
+        run_on_tensors(name, functools.partial(ours, **{option: other_than(default)}))
+
+
+@pytest.mark.parametrize("x", [np.eye(3), gt.tensor(np.eye(3))], ids=["array", "tensor"])
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("linalg.svd", "hermitian"), ("linalg.eigh", "UPLO"), ("linalg.pinv", "rcond")],
+)
+def test_options_that_only_ours_have_are_unknown(name: str, option: str, x: Any) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        pair(name)[0](x, **{option: 1})
+
+
+def test_options_without_effect_are_ignored() -> None:
+    x = gt.tensor(np.array([[4.0, 1.0], [1.0, 3.0]]))
+    plain = gt.scipy.linalg.solve(x, x[0])
+    for options in ({"check_finite": False}, {"overwrite_a": True}, {"overwrite_b": 1}):
+        np.testing.assert_array_equal(gt.scipy.linalg.solve(x, x[0], **options), plain)
+    np.testing.assert_array_equal(gt.scipy.fft.fft(x, workers=2), gt.scipy.fft.fft(x))
+
+
+def test_a_default_is_not_none_unless_scipys_is() -> None:
+    x = gt.tensor(np.eye(4))
+    with pytest.raises(UnsupportedError, match=r"spline_filter: got output="):
+        gt.scipy.ndimage.spline_filter(x, output=None)
+
+
+@pytest.mark.parametrize("name", ["linalg.qr", "special.expit", "special.jn", "ndimage.sum"])
+def test_functions_are_pickled_by_name(name: str) -> None:
+    ours = pair(name)[0]
+    assert pickle.loads(pickle.dumps(ours)) is ours
+    assert (ours.__module__, ours.__qualname__) == tuple(f"gradtape.scipy.{name}".rsplit(".", 1))
