@@ -36,7 +36,14 @@ STRUCTURED = [
         ops=["pad", "concatenate"],
         dtypes=DTYPES,
         torch=lambda torch, *arrays: torch.block_diag(*arrays),
-        raises=[Raises((STACK, A), ShapeError, "block_diag.*same axes before the last two")],
+        raises=[Raises((STACK, draw(5, 1, 1)), ShapeError, "do not broadcast")],
+    ),
+    OpCase(
+        linalg.block_diag,
+        (STACK, A),
+        lambda stack, a: np.stack([scipy.linalg.block_diag(x, a) for x in stack]),
+        ops=["pad", "concatenate"],
+        label="broadcast",
     ),
     OpCase(linalg.block_diag, (draw(0, 2), A), scipy.linalg.block_diag, ops=["pad"], label="empty"),
     OpCase(

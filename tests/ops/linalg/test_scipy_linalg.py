@@ -95,6 +95,11 @@ def test_properties_are_those_of_scipy(name: str) -> None:
         if matrix.shape[0] == matrix.shape[1] or name == "bandwidth":
             assert ours(matrix) == reference(matrix)
             assert ours(gt.tensor(matrix, requires_grad=True)) == reference(matrix)
+    stack = np.stack([A, np.triu(A), A + A.T])
+    found = np.array([reference(x) for x in stack])
+    np.testing.assert_array_equal(
+        np.stack(ours(stack), -1) if found.ndim > 1 else ours(stack), found
+    )
     assert not gt.linalg.issymmetric(A[:2])
     assert gt.linalg.issymmetric(A + A.T + 1e-9 * A, atol=1e-6)
     with pytest.raises(LinAlgError, match=f"{name}: got shape"):
@@ -109,6 +114,32 @@ def test_compiled_code_raises_where_a_test_of_values_fails() -> None:
     np.testing.assert_allclose(solve(c, b), scipy.linalg.solve_circulant(c, b))
     with pytest.raises(LinAlgError, match="singular up to rounding"):
         solve(np.ones(3), b)
+
+
+# ---- forms of gradtape.scipy.linalg -------------------------------------------------------------
+
+
+def test_residues_of_least_squares_with_lacking_rank_are_nan() -> None:
+    lacking, b = gt.tensor(np.outer(A[0], A[1])), A[:, :2]
+    for lstsq in (gt.scipy.linalg.lstsq, gt.jit(gt.scipy.linalg.lstsq)):
+        x, residues, rank, _ = lstsq(lacking[:, :3], b)
+        np.testing.assert_allclose(x, scipy.linalg.lstsq(lacking.numpy()[:, :3], b)[0])
+        assert rank == 1
+        assert np.isnan(residues).all()
+        assert residues.shape == (2,)
+
+
+def test_matrices_with_lacking_rank_by_an_absolute_limit() -> None:
+    values = np.array([4.0, 2.0, 0.5, 0.25])
+    u, v = np.linalg.qr(A).Q, np.linalg.qr(A.T).Q
+    for a in ((u * values) @ v.T, (u * values) @ u.T):
+        expected, rank = scipy.linalg.pinv(a, atol=0.4, rtol=0.02, return_rank=True)
+        inverse, found = gt.scipy.linalg.pinv(gt.tensor(a), atol=0.4, rtol=0.02, return_rank=True)
+        np.testing.assert_allclose(inverse, expected, atol=1e-12)
+        assert found == rank == 3
+    inverse, found = gt.linalg.pinvh(a, atol=0.4, rtol=0.02, return_rank=True)
+    np.testing.assert_allclose(inverse, expected, atol=1e-12)
+    assert found == 3
 
 
 # ---- sizes --------------------------------------------------------------------------------------

@@ -195,8 +195,8 @@ def inverse_and_rank(
     inverse = _pinv(a, rtol=float(relative), hermitian=hermitian, atol=float(least))
     if not return_rank:
         return inverse
-    values = svdvals(stop_gradient(a))
-    limit = least + relative * max_of(values, -1, initial=0.0)
+    largest = max_of(svdvals(stop_gradient(a)), -1, initial=0.0)
+    limit = least + relative * largest
     return inverse, matrix_rank(a, limit, hermitian)
 
 
@@ -309,21 +309,26 @@ def lstsq(
         cutoff = 2 * _SPACING * max(rows, columns)
     elif cutoff < 0:
         cutoff = _SPACING
+    x, residuals, rank = solution("lstsq", a, b, float(cutoff))
+    return LstsqResult(x, _chosen(residuals, rank, rows, columns), rank, values(a))
+
+
+def solution(name: str, a: Any, b: Any, cutoff: float) -> tuple[Any, Any, Any]:
+    """The solution, the sums of squared residuals of each column, and the rank."""
     ranks: list[Any] = []
     residuals: list[Any] = []
 
     def solve(b: Any) -> Any:
-        x, rank = _lstsq(a, b, rcond=float(cutoff))
+        x, rank = _lstsq(a, b, rcond=cutoff)
         ranks.append(rank)
         missed = b - a @ x
         residuals.append(sum_of(real(conj(missed) * missed), -2))
         return x
 
-    x = in_columns("lstsq", solve, a, b)
-    return LstsqResult(x, _chosen(residuals[0], ranks[0], rows, columns), ranks[0], _values(a))
+    return in_columns(name, solve, a, b), residuals[0], ranks[0]
 
 
-def _values(a: Any) -> Any:
+def values(a: Any) -> Any:
     """The singular values, with an infinite derivative in forward mode where they have none.
 
     Forward mode differentiates everything that is computed: an error would come up even if only the
@@ -347,6 +352,10 @@ def _chosen(residuals: Any, rank: Any, rows: int, columns: int) -> Any:
     except ConversionError:
         known = None
     if known is None or np.ndim(known):
-        complete = reshape(rank == columns, (*rank.shape, 1))
-        return where(complete, residuals, np.nan)
+        return where_complete(residuals, rank, columns)
     return residuals if known == columns else residuals[..., :0]
+
+
+def where_complete(residuals: Any, rank: Any, columns: int) -> Any:
+    """The residuals of matrices of full rank; NaN for the others."""
+    return where(reshape(rank == columns, (*rank.shape, 1)), residuals, np.nan)

@@ -10,7 +10,11 @@ import numpy as np
 
 from gradtape.errors import UnsupportedError
 from gradtape.ops.checks import check_choice
-from gradtape.ops.linalg import cholesky as cholesky_of, lstsq as least_squares, qr as qr_of
+from gradtape.ops.linalg import (
+    cholesky as cholesky_of,
+    lstsq as least_squares,
+    qr as qr_of,
+)
 from gradtape.ops.linalg.common import square
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.linalg.solve import inv as inverse, solve
@@ -40,7 +44,7 @@ def cholesky(a: ArrayLike, lower: bool = False) -> Array:
     return cholesky_of.cholesky(inexact(a), upper=not lower)
 
 
-def qr(a: ArrayLike, *, mode: str = "full", pivoting: bool = False) -> tuple[Array, ...] | Array:
+def qr(a: ArrayLike, *, mode: str = "full", pivoting: bool = False) -> tuple[Array, ...]:
     """QR decomposition `q @ r` of a matrix, or of each in a stack.
 
     Args:
@@ -51,7 +55,7 @@ def qr(a: ArrayLike, *, mode: str = "full", pivoting: bool = False) -> tuple[Arr
 
     Returns:
         A tuple of `q`, `r`, and the order of the columns with `pivoting`: `a[:, p] = q @ r`. In
-        mode "r" it lacks `q`; for a stack without pivoting it is `r` itself then, as in SciPy.
+        mode "r" it lacks `q`.
 
     Raises:
         LinAlgError: There are less than two axes.
@@ -74,8 +78,7 @@ def qr(a: ArrayLike, *, mode: str = "full", pivoting: bool = False) -> tuple[Arr
     _, r, *order = qr_of.qr(a, "reduced", pivoting=pivoting)
     # SciPy's has as many rows as the matrix.
     below = (0, a.shape[-2] - r.shape[-2])
-    r = pad(r, [*[(0, 0)] * (len(a.shape) - 2), below, (0, 0)])
-    return r if len(a.shape) > 2 and not order else (r, *order)
+    return (pad(r, [*[(0, 0)] * (len(a.shape) - 2), below, (0, 0)]), *order)
 
 
 @in_float32
@@ -153,8 +156,8 @@ def lstsq(
 
     Returns:
         A tuple of `x`; the residues, sums of squares of `a @ x - b` for each column, empty if there
-        are no more rows than columns or the rank is less than the number of columns (under `jit`
-        and `vmap` NaN instead); the rank; and the singular values of `a`.
+        are no more rows than columns, and NaN (as SciPy's since 1.18, which were empty) if the rank
+        is less than the number of columns; the rank; and the singular values of `a`.
 
     Raises:
         LinAlgError: `a` has less than two axes, or has no decomposition.
@@ -170,9 +173,16 @@ def lstsq(
     check_choice("lstsq", (None, "gelsd", "gelss", "gelsy"), lapack_driver=lapack_driver)
     a, b = matrix_stack("lstsq", a), inexact(b)
     spacing = float(np.finfo(np.result_type(a.dtype, b.dtype)).eps)
-    x, residues, rank, s = least_squares.lstsq(a, b, spacing if cond is None else cond)
+    cutoff = spacing if cond is None else float(cond)
+    x, residues, rank = least_squares.solution("lstsq", a, b, cutoff)
+    rows, columns = a.shape[-2:]
     if lapack_driver == "gelsy":
         return x, residues[..., :0], rank, None
-    if len(b.shape) == 1 and residues.shape[-1]:
-        residues = reshape(residues, residues.shape[:-1])
-    return x, residues, rank, s
+    if rows <= columns:
+        residues = residues[..., :0]
+    elif len(b.shape) == 1:
+        complete = least_squares.where_complete(residues, rank, columns)
+        residues = reshape(complete, complete.shape[:-1])
+    else:
+        residues = least_squares.where_complete(residues, rank, columns)
+    return x, residues, rank, least_squares.values(a)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.define import broadcast_sizes
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import conj
 from gradtape.ops.gather import take
@@ -15,7 +16,7 @@ from gradtape.ops.linalg.common import check_fit
 from gradtape.ops.linalg.in_float32 import in_float32
 from gradtape.ops.pad_modes import pad
 from gradtape.ops.rearrange import flip
-from gradtape.ops.shape import atleast_2d, reshape
+from gradtape.ops.shape import atleast_2d, broadcast_to, reshape
 from gradtape.typing import Array, ArrayLike
 
 
@@ -92,10 +93,10 @@ def block_diag(*arrays: ArrayLike) -> Array:
     """A matrix with the given ones along its diagonal, and zeros elsewhere.
 
     Args:
-        *arrays: Matrices, or stacks of them of one length; numbers and vectors are rows.
+        *arrays: Matrices, or stacks of them, which broadcast; numbers and vectors are rows.
 
     Raises:
-        ShapeError: Stacks differ in their first axes.
+        ShapeError: Stacks do not broadcast.
 
     >>> gt.linalg.block_diag(np.array([[1.0, 2.0]]), 3.0)
     array([[1., 2., 0.],
@@ -104,8 +105,8 @@ def block_diag(*arrays: ArrayLike) -> Array:
     if not arrays:
         return np.zeros((1, 0))
     blocks = [atleast_2d(as_array(array)) for array in arrays]
-    stacks = {block.shape[:-2] for block in blocks}
-    check_fit("block_diag", len(stacks) == 1, "the same axes before the last two", *blocks)
+    stack = broadcast_sizes(*(block.shape[:-2] for block in blocks))
+    blocks = [broadcast_to(block, (*stack, *block.shape[-2:])) for block in blocks]
     width = sum(block.shape[-1] for block in blocks)
     rows, start = [], 0
     for block in blocks:

@@ -22,7 +22,6 @@ from gradtape.ops.exponential import sqrt
 from gradtape.ops.gather import take
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate, stack
-from gradtape.ops.norm import inexact
 from gradtape.ops.product import prod
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.signal.filters import sections_of
@@ -35,14 +34,15 @@ Zpk = tuple[Any, Any, Any]
 
 
 def _filter(name: str, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> Zpk:
-    """Zeros and poles as vectors, and the gain; at least as many poles as zeros."""
+    """Zeros and poles as vectors of one dtype, and the gain."""
     z, p, k = as_array(z), as_array(p), as_array(k)
     if len(z.shape) > 1 or len(p.shape) > 1 or k.shape not in ((), (1,)):
         raise ShapeError(
             f"{name}: got zeros, poles and a gain of shapes {z.shape}, {p.shape} and {k.shape}, "
             "expected two vectors and a number"
         )
-    z, p = (inexact(reshape(one, (-1,))) for one in (z, p))
+    dtype = np.result_type(z.dtype, p.dtype, np.float64)
+    z, p = (astype(reshape(one, (-1,)), dtype, copy=False) for one in (z, p))
     return z, p, reshape(k, ())
 
 
