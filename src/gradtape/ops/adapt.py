@@ -75,7 +75,7 @@ class Adapter:
             self.positions = sys.maxsize
         else:
             self.positions = _common(list(self.signature.parameters.values()), list(own))
-        self._defaults = _other_defaults(self.signature, own)
+        self._defaults = _other_defaults(self.signature, own, without_effect)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer a call of the original function."""
@@ -148,14 +148,16 @@ def _names_taken(signature: inspect.Signature | None, names: frozenset[str]) -> 
 
 
 def _other_defaults(
-    theirs: inspect.Signature | None, ours: Iterable[inspect.Parameter]
+    theirs: inspect.Signature | None,
+    ours: Iterable[inspect.Parameter],
+    without_effect: frozenset[str],
 ) -> dict[str, Any]:
     """The defaults of the original for parameters that have others in gradtape."""
     known = {} if theirs is None else theirs.parameters
     return {
         parameter.name: known[parameter.name].default
         for parameter in ours
-        if parameter.name in known
+        if parameter.name in known.keys() - without_effect
         and isinstance(known[parameter.name].default, _PLAIN)
         and not _is_default(known[parameter.name].default, parameter.default)
     }
@@ -165,7 +167,7 @@ def _is_default(value: Any, default: Any) -> bool:
     """Whether an argument has the same effect as leaving it out."""
     if value is default or (value is None and default is _NO_VALUE):
         return True
-    return isinstance(value, _PLAIN) and type(value) is type(default) and value == default
+    return isinstance(value, _PLAIN) and isinstance(default, _PLAIN) and value == default
 
 
 def qualified_name(function: Any) -> str:

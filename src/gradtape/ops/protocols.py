@@ -23,6 +23,8 @@ from gradtape.ops.adapt import Adapter, qualified_name
 _answers: dict[np.ufunc, Callable[..., Any]] = {}
 # NumPy function -> the adapter that passes its calls on; filled at the first call.
 _adapters: dict[Any, Adapter] = {}
+# Of einsum: the order of the products, which is searched for by default.
+_WITHOUT_EFFECT = frozenset({"optimize"})
 
 _INSTEAD = (
     "write it with other functions, or give it a rule with gt.custom_vjp; to compute without "
@@ -132,7 +134,8 @@ def answer_of(function: Any) -> Callable[..., Any] | None:
         replacement = _answer(function)
         if replacement is None:
             return None
-        adapter = _adapters[function] = Adapter(function, replacement)
+        adapter = Adapter(function, replacement, without_effect=_WITHOUT_EFFECT)
+        _adapters[function] = adapter
     return adapter.function
 
 
