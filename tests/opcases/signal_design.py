@@ -118,7 +118,7 @@ def moved(name: str) -> tuple[Any, Any]:
         return getattr(our_scipy.signal, name)(*args)
 
     def theirs(z: Any, p: Any, k: Any, *rest: Any) -> Any:
-        return getattr(scipy.signal, name)(z + 0j, p, float(k), *map(float, rest))
+        return getattr(scipy.signal, name)(z, p, float(k), *map(float, rest))
 
     ours.__name__ = name
     return ours, theirs

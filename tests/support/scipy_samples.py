@@ -49,6 +49,11 @@ def projection(*args: Any) -> Run:
     return run
 
 
+def written(factor: Any, lower: Any) -> Any:
+    """The triangle that is computed; SciPy leaves what there was in the other one."""
+    return (np.tril if lower else np.triu)(np.asarray(factor))
+
+
 def parts(result: Any) -> list[Any]:
     """The arrays of a result."""
     if isinstance(result, (tuple, list)):
@@ -68,7 +73,7 @@ def each(names: str, run: Run) -> dict[str, Run]:
 
 LINALG: dict[str, Run] = {
     "bandwidth": on(np.triu(SQUARE)),
-    "cho_factor": lambda f: np.triu(np.asarray(f(POSITIVE)[0])),
+    "cho_factor": lambda f: written(*f(POSITIVE)),
     "cho_solve": on((np.linalg.cholesky(POSITIVE), True), SQUARE),
     "cho_solve_banded": on((BANDS, False), X[:4]),
     "cholesky_banded": on(BANDS),

@@ -87,14 +87,22 @@ def _some_axes(name: str, x: Array, axes: Axis) -> tuple[int, ...]:
 
 
 def _derivatives(
-    name: str, input: ArrayLike, sigma: Any, order: int, mode: Any, cval: Any, axes: Axis, rest: Any
+    name: str, input: ArrayLike, order: int, mode: Any, axes: Axis, everywhere: bool, **rest: Any
 ) -> list[Array]:
-    """The smoothed derivative of some order along each of the axes."""
+    """The smoothed derivative of some order along each of the axes, by SciPy's use of its options.
+
+    The mode for an axis is used along all axes for the derivative along this one; and the gradient
+    is smoothed along all axes, `everywhere`, whatever `axes` says.
+    """
     x = floating(name, input)
     chosen = _some_axes(name, x, axes)
-    orders = [[order if other == axis else 0 for other in chosen] for axis in chosen]
-    rest = {**rest, "mode": mode, "cval": cval, "axes": chosen}
-    return [gaussian_filter(x, sigma, along_one, **rest) for along_one in orders]
+    modes = per_axis(name, "mode", mode, len(chosen))
+    over = tuple(range(len(x.shape))) if everywhere else chosen
+    found = []
+    for axis, beyond in zip(chosen, modes, strict=True):
+        orders = [order if other == axis else 0 for other in over]
+        found.append(gaussian_filter(x, order=orders, mode=beyond, axes=over, **rest))
+    return found
 
 
 @options(FILTERS)
@@ -116,7 +124,8 @@ def gaussian_laplace(
     >>> np.round(gt.scipy.ndimage.gaussian_laplace(np.array([0.0, 1.0, 0.0]), 1.0, radius=1), 3)
     array([ 0.   , -0.452,  0.   ])
     """
-    return added(*_derivatives("gaussian_laplace", input, sigma, 2, mode, cval, axes, kwargs))
+    options = {"sigma": sigma, "cval": cval, **kwargs}
+    return added(*_derivatives("gaussian_laplace", input, 2, mode, axes, False, **options))
 
 
 @options(FILTERS)
@@ -139,5 +148,6 @@ def gaussian_gradient_magnitude(
     array([0., 0.])
     """
     name = "gaussian_gradient_magnitude"
-    parts = _derivatives(name, input, sigma, 1, mode, cval, axes, kwargs)
+    options = {"sigma": sigma, "cval": cval, **kwargs}
+    parts = _derivatives(name, input, 1, mode, axes, True, **options)
     return sqrt(added(*(part * part for part in parts)))

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.errors import ArgumentError
+from gradtape.errors import ArgumentError, UnsupportedError
 from gradtape.ops.arguments import normalize_axes
 from gradtape.ops.arrays.select_k import kthvalue
 from gradtape.ops.ndimage.windows import (
@@ -218,10 +218,18 @@ def vectorized_filter(
         cval: The number for "constant"; 0 if it is None.
         origin: By how many elements the window is moved, for all axes or for each; 0 if it is None.
 
+    Raises:
+        UnsupportedError: The mode is "grid-mirror", which is ambiguous.
+
     >>> gt.scipy.ndimage.vectorized_filter(np.array([1.0, 5.0, 3.0]), np.ptp, size=3)
     array([4., 4., 2.])
     """
     name = "vectorized_filter"
+    if mode == "grid-mirror":
+        raise UnsupportedError(
+            f"{name}: got mode='grid-mirror', which is 'mirror' in this function of SciPy and "
+            "'reflect' in all others; expected one of these two"
+        )
     x = floating(name, input)
     chosen = normalize_axes(axes, len(x.shape), name)
     window = window_of(name, size, footprint, len(chosen))

@@ -53,7 +53,7 @@ def _angles(n: int) -> Any:
 
 
 def _butterworth(n: int) -> Zpk:
-    return np.zeros(0, np.complex128), -np.exp(1j * _angles(n)), 1.0
+    return np.zeros(0), -np.exp(1j * _angles(n)), 1.0
 
 
 def _chebyshev(n: int, ripple: Any) -> Zpk:

@@ -22,6 +22,7 @@ from gradtape.ops.exponential import sqrt
 from gradtape.ops.gather import take
 from gradtape.ops.index import getitem
 from gradtape.ops.join import concatenate, stack
+from gradtape.ops.norm import inexact
 from gradtape.ops.product import prod
 from gradtape.ops.shape import broadcast_to, reshape
 from gradtape.ops.signal.filters import sections_of
@@ -34,15 +35,14 @@ Zpk = tuple[Any, Any, Any]
 
 
 def _filter(name: str, z: ArrayLike, p: ArrayLike, k: ArrayLike) -> Zpk:
-    """Zeros and poles as vectors of one dtype, and the gain."""
+    """Zeros and poles as vectors, and the gain."""
     z, p, k = as_array(z), as_array(p), as_array(k)
     if len(z.shape) > 1 or len(p.shape) > 1 or k.shape not in ((), (1,)):
         raise ShapeError(
             f"{name}: got zeros, poles and a gain of shapes {z.shape}, {p.shape} and {k.shape}, "
             "expected two vectors and a number"
         )
-    dtype = np.result_type(z.dtype, p.dtype, np.float64)
-    z, p = (astype(reshape(one, (-1,)), dtype, copy=False) for one in (z, p))
+    z, p = (inexact(reshape(one, (-1,))) for one in (z, p))
     return z, p, reshape(k, ())
 
 
@@ -168,7 +168,9 @@ def lp2bs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, /, wo: Any = 1.0, bw: An
     array([ 2., -2.])
     """
     z, p, k, degree = _moved("lp2bs_zpk", z, p, k)
-    zeros, poles = (_split((bw / 2) / roots, wo) for roots in (z, p))
+    # Of one dtype, as SciPy divides: the sign of a zero decides which of a pair comes first.
+    dtype = np.result_type(z.dtype, p.dtype)
+    zeros, poles = (_split((bw / 2) / astype(roots, dtype, copy=False), wo) for roots in (z, p))
     for place in (1j * wo, -1j * wo):
         zeros = _with(zeros, place, degree)
     return zeros, poles, k * _ratio(z, p, 0)
