@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -40,16 +41,27 @@ def pair(name: str) -> tuple[Any, Any]:
 
 
 @functools.cache
-def functions() -> list[str]:
-    """The functions of SciPy for which there is one for tensors."""
+def public_names() -> list[str]:
+    """What is ours and a function of SciPy's as well, such as "linalg.qr"."""
+    found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [
-            f"{module}.{name}"
-            for module in modules()
-            for name in sorted(importlib.import_module(f"gradtape.scipy.{module}").__all__)
-            if hasattr(pair(f"{module}.{name}")[0], "on_tensors")
-        ]
+        for module in modules():
+            names = importlib.import_module(f"gradtape.scipy.{module}").__all__
+            found += [f"{module}.{name}" for name in sorted(names)]
+        return [name for name in found if _is_ours(*pair(name))]
+
+
+def _is_ours(ours: Any, theirs: Any) -> bool:
+    if ours is theirs or not callable(theirs):
+        return False
+    return hasattr(ours, "on_tensors") or isinstance(ours, types.FunctionType)
+
+
+@functools.cache
+def functions() -> list[str]:
+    """The functions of SciPy for which there is one for tensors."""
+    return [name for name in public_names() if hasattr(pair(name)[0], "on_tensors")]
 
 
 def signature_of(function: Function) -> inspect.Signature | None:
