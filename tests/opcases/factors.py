@@ -30,12 +30,12 @@ def _complete(factors: Any, x: Any) -> Any:
     return q[..., :count], r, rest @ rest.conj().mT
 
 
-def qr_pivoting(x: Any, mode: str = "economic") -> Any:
+def qr_pivoting(x: Any, mode: str = "reduced") -> Any:
     """With the order of the columns."""
     return gt.linalg.qr(x, mode, pivoting=True)
 
 
-def qr_pivoting_reference(x: Any, mode: str = "economic") -> Any:
+def qr_pivoting_reference(x: Any, mode: str = "reduced") -> Any:
     """The same in SciPy, whose mode "r" gives rows of zeros besides."""
     *factors, order = scipy.linalg.qr(x, mode="economic", pivoting=True)
     return *(factors[1:] if mode == "r" else factors), order.astype(np.int64)

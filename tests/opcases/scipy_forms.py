@@ -185,6 +185,7 @@ LSTSQ = [
     for columns in ((2,), ())
 ] + [
     OpCase(least, (A, B), least_reference, {"cond": 1e-3}, ["lstsq"], rtol=4096, label="cond"),
+    OpCase(least, (A, B), least_reference, {"cond": -1}, ["lstsq"], rtol=4096, label="negative"),
     OpCase(without_values, (TALL, draw(4)), without_values_reference, ops=["lstsq"], rtol=4096),
 ]
 

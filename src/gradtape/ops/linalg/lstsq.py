@@ -274,9 +274,7 @@ class LstsqResult(NamedTuple):
 
 
 @in_float32
-def lstsq(
-    a: ArrayLike, b: ArrayLike, /, rcond: float | None = None, *, cond: float | None = None
-) -> LstsqResult:
+def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> LstsqResult:
     """The vector x of least size among those with the least `|a @ x - b|`.
 
     Args:
@@ -286,7 +284,6 @@ def lstsq(
         rcond: Singular values count as 0 if they are not larger than the largest one times this;
             None is the spacing of float64, in which NumPy computes, times the larger number of rows
             and columns; a negative number is half of that spacing.
-        cond: SciPy's name for `rcond`.
 
     Returns:
         A named tuple: `x`; `residuals`, the sum of squares of `a @ x - b` for each column, and
@@ -304,17 +301,15 @@ def lstsq(
     """
     a, b = matrix_stack("lstsq", a), inexact(b)
     rows, columns = a.shape[-2:]
-    cutoff = rcond if cond is None else cond
-    if cutoff is None:
-        cutoff = 2 * _SPACING * max(rows, columns)
-    elif cutoff < 0:
-        cutoff = _SPACING
-    x, residuals, rank = solution("lstsq", a, b, float(cutoff))
+    if rcond is None:
+        rcond = 2 * _SPACING * max(rows, columns)
+    x, residuals, rank = solution("lstsq", a, b, float(rcond))
     return LstsqResult(x, _chosen(residuals, rank, rows, columns), rank, values(a))
 
 
 def solution(name: str, a: Any, b: Any, cutoff: float) -> tuple[Any, Any, Any]:
     """The solution, the sums of squared residuals of each column, and the rank."""
+    cutoff = _SPACING if cutoff < 0 else cutoff
     ranks: list[Any] = []
     residuals: list[Any] = []
 

@@ -48,7 +48,6 @@ NULL = depends(
     "which basis completes the columns of q in mode='complete'",
     "use mode='reduced', and projections such as 1 - q @ q.conj().T",
 )
-_OF_SCIPY = {"economic": "reduced", "full": "complete"}
 
 
 def _half_upper(x: Any) -> Any:
@@ -228,7 +227,7 @@ def qr(
     Args:
         a: The matrix.
         mode: "reduced" gives `q` as many columns as the matrix has rows or columns, "complete" a
-            square `q`, "r" only `r`; SciPy's "economic" and "full" are the first two.
+            square `q`, "r" only `r`.
         pivoting: Whether to reorder columns so that the diagonal of `r` does not increase.
 
     Returns:
@@ -246,7 +245,7 @@ def qr(
     array([[5. , 2.2],
            [0. , 0.4]])
     """
-    mode, a = _OF_SCIPY.get(mode, mode), matrix_stack("qr", a)
+    a = matrix_stack("qr", a)
     check_choice("qr", ("reduced", "complete", "r"), mode=mode)
     order: tuple[Array, ...] = ()
     if pivoting:
