@@ -44,7 +44,7 @@ _SPACING = 2.0**-53
 # ---- pseudo-inverse -----------------------------------------------------------------------------
 
 
-def _pinv_forward(xp: Any, x: Any, rtol: float, hermitian: bool, atol: float) -> Any:
+def _pinv_forward(xp: Any, x: Any, rtol: float, hermitian: bool, atol: float = 0.0) -> Any:
     if not atol:
         return xp.linalg.pinv(x, rtol, hermitian)
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
@@ -53,7 +53,7 @@ def _pinv_forward(xp: Any, x: Any, rtol: float, hermitian: bool, atol: float) ->
     return adjoint(u * inverse[..., None, :] @ vh)
 
 
-def _pinv_vjp(ct: Any, out: Any, x: Any, rtol: float, hermitian: bool, atol: float) -> Any:
+def _pinv_vjp(ct: Any, out: Any, x: Any, rtol: float, hermitian: bool, atol: float = 0.0) -> Any:
     p, p_adjoint, back = out, adjoint(out), adjoint(ct)
     missed = back - x @ (p @ back)
     unseen = back - (back @ p) @ x
@@ -61,7 +61,7 @@ def _pinv_vjp(ct: Any, out: Any, x: Any, rtol: float, hermitian: bool, atol: flo
 
 
 def _pinv_jvp(
-    tangents: Sequence[Any], out: Any, x: Any, rtol: float, hermitian: bool, atol: float
+    tangents: Sequence[Any], out: Any, x: Any, rtol: float, hermitian: bool, atol: float = 0.0
 ) -> Any:
     p, p_adjoint, dx = out, adjoint(out), tangents[0]
     back = adjoint(dx)
@@ -70,7 +70,7 @@ def _pinv_jvp(
     return p @ p_adjoint @ missed + unseen @ p_adjoint @ p - p @ dx @ p
 
 
-def _infer_pinv(x: Aval, rtol: float, hermitian: bool, atol: float) -> Aval:
+def _infer_pinv(x: Aval, rtol: float, hermitian: bool, atol: float = 0.0) -> Aval:
     *stack, rows, columns = x.shape
     return Aval((*stack, columns, rows), x.dtype)
 
@@ -128,7 +128,7 @@ def pinv(
         x = mirrored(square("pinv", x), lower=True, conjugate=True)
     if getattr(cutoff, "shape", ()):
         return _pinv_each(x, cutoff, bool(hermitian))
-    return _pinv(x, rtol=float(cutoff), hermitian=bool(hermitian), atol=0.0)
+    return _pinv(x, rtol=float(cutoff), hermitian=bool(hermitian))
 
 
 def _pinv_each(x: Any, cutoffs: Any, hermitian: bool) -> Any:
@@ -137,12 +137,11 @@ def _pinv_each(x: Any, cutoffs: Any, hermitian: bool) -> Any:
     shape = broadcast_sizes(x.shape[:-2], cutoffs.shape)
     x = broadcast_to(x, (*shape, *x.shape[-2:]))
     if 0 in x.shape:
-        return _pinv(x, rtol=0.0, hermitian=hermitian, atol=0.0)
+        return _pinv(x, rtol=0.0, hermitian=hermitian)
     matrices = reshape(x, (-1, *x.shape[-2:]))
     each = np.broadcast_to(cutoffs, shape).ravel()
     found = [
-        _pinv(matrices[i], rtol=float(cutoff), hermitian=hermitian, atol=0.0)
-        for i, cutoff in enumerate(each)
+        _pinv(matrices[i], rtol=float(cutoff), hermitian=hermitian) for i, cutoff in enumerate(each)
     ]
     return reshape(stack(found), (*shape, x.shape[-1], x.shape[-2]))
 
@@ -223,7 +222,7 @@ def _infer_lstsq(a: Aval, b: Aval, rcond: float) -> tuple[Aval, Aval]:
 def _pinv_in_double(a: Any, rcond: float) -> Any:
     """The pseudo-inverse in double precision, as in the forward, for the same rank."""
     wide = np.result_type(a.dtype, np.float64)
-    inverse = _pinv(astype(a, wide, copy=False), rtol=rcond, hermitian=False, atol=0.0)
+    inverse = _pinv(astype(a, wide, copy=False), rtol=rcond, hermitian=False)
     return astype(inverse, a.dtype)
 
 
