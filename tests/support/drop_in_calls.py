@@ -78,7 +78,8 @@ def sample_of(name: str) -> Callable[[Function], Any]:
     known = CALLS.get(name)
     if known is not None:
         return lambda f: known.call(f, known.point)
-    theirs = pair(name)[1]
+    # With SciPy's setting for arrays of other libraries, a function stands before the ufunc.
+    theirs = getattr(pair(name)[1], "__wrapped__", pair(name)[1])
     assert isinstance(theirs, np.ufunc), f"expected a row for scipy.{name} in scipy_samples.py"
     leading = (1.5, 2.0, 2.5, 3.0)[: theirs.nin - 1]
     return lambda f: f(*leading, X)
