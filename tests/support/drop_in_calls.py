@@ -53,15 +53,21 @@ def public_names() -> list[str]:
 
 
 def _is_ours(ours: Any, theirs: Any) -> bool:
-    if ours is theirs or not callable(theirs):
+    """Whether it is a function of ours, not a distribution: those are objects without a name."""
+    if ours is theirs or not hasattr(theirs, "__name__"):
         return False
-    return hasattr(ours, "on_tensors") or isinstance(ours, types.FunctionType)
+    return isinstance(ours, types.FunctionType) or callable(getattr(ours, "on_tensors", None))
 
 
 @functools.cache
 def functions() -> list[str]:
-    """The functions of SciPy for which there is one for tensors."""
-    return [name for name in public_names() if hasattr(pair(name)[0], "on_tensors")]
+    """The functions of SciPy for which there is one for tensors, and classes with a sample."""
+    return [
+        name
+        for name in public_names()
+        if hasattr(pair(name)[0], "on_tensors")
+        and (not isinstance(pair(name)[1], type) or f"scipy.{name}" in SAMPLES)
+    ]
 
 
 def signature_of(function: Function) -> inspect.Signature | None:
