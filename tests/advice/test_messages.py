@@ -323,14 +323,13 @@ CONVERSIONS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "c_": (lambda t: np.c_[t, t], r"np\.c_ asks .*use np\.column_stack"),
     "vectorize": (lambda t: np.vectorize(lambda x: x * x)(t), r"np\.vectorize asks .*gt\.vmap"),
     "full": (
-        lambda t: np.full(3, t[0]),
+        lambda t: np.full(3, t[0], float),
         r"np\.full asks .*np\.full_like\(t, t, shape=sh.*gt\.full",
     ),
     "array": (lambda t: np.array([t, t]), r"np\.stack instead of np\.array"),
     "polynomial": (lambda t: polynomial.polynomial.polyval(X, t), r"np\.polyval\(c\[::-1\], x\)"),
     "chebyshev": (lambda t: polynomial.Chebyshev(X)(t), r"np\.polynomial asks .*chebval"),
     "number": (lambda t: gt.leaky_relu(X, t[0]), r"leaky_relu takes .*t\.item\(\)"),
-    "list": (lambda t: gt.sum([[t[0], 1.0]]), r"sum takes .*gt\.stack"),
 }
 if SCIPY < (1, 16):
     del CONVERSIONS["sparse quotient"]  # a TypeError of Python's

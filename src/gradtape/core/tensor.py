@@ -517,13 +517,6 @@ def read_only(array: Any) -> Any:
 OBJECTS = np.dtype(object)
 
 
-def _of_numbers(value: Any) -> Any:
-    """Raise for an array of objects that are no numbers."""
-    if value.dtype is not OBJECTS:
-        return value
-    raise DTypeError(f"got an array of {value.dtype}, expected numbers; use array.astype(float)")
-
-
 def as_value(value: Any, dtype: Any = None) -> Any:
     """An operand as ops take it: tensors, arrays and numbers as they are, lists as arrays.
 
@@ -534,7 +527,7 @@ def as_value(value: Any, dtype: Any = None) -> Any:
     try:
         if is_raw(value) and dtype is None:
             if type(value) is np.ndarray and value.dtype is OBJECTS:
-                return _of_numbers(needed.joined(value))
+                return needed.joined(value)
             # Subclasses with their own arithmetic would follow different rules.
             if isinstance(value, np.ma.MaskedArray):
                 raise DTypeError(

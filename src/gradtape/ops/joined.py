@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.aval import aval_of
 from gradtape.core.tensor import OBJECTS, Tensor
 from gradtape.errors import DTypeError, ShapeError, a_type
+from gradtape.ops.arguments import as_array
 from gradtape.ops.join import stack
 from gradtape.ops.shape import reshape
 
@@ -60,7 +62,13 @@ def joined(data: Any) -> Any:
     shape = _numbers_in(data, numbers)
     if shape is not None:
         return reshape(stack(numbers), shape)
-    return stack([joined(item) for item in data])
+    parts = [as_array(joined(item)) for item in data]
+    if len({part.shape for part in parts}) > 1:
+        raise ShapeError(
+            f"got {', '.join(str(aval_of(part)) for part in parts)} in a list, expected one shape "
+            "for all"
+        )
+    return stack(parts)
 
 
 def _is_number(item: Any) -> bool:
