@@ -1,0 +1,141 @@
+"""Sparse matrices like those of SciPy's older classes, for which `*` multiplies matrices."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape.errors import UnsupportedError
+from gradtape.ops.checks import check_least
+from gradtape.ops.linalg.common import by_squaring, check_fit
+from gradtape.ops.sparse.arrays import SparseArray, as_sparse, is_scipy_sparse, rearranged
+from gradtape.ops.sparse.making import eye_array
+
+_USE_ARRAYS = "make it with csr_array, whose sums and rows are arrays"
+
+
+def is_matrix(x: Any) -> bool:
+    """Whether it is of one of SciPy's older classes, or of ours that behaves like them."""
+    return isinstance(x, SparseMatrix) or (
+        is_scipy_sparse(x) and type(x).__name__.endswith("_matrix")
+    )
+
+
+def as_matrix(x: Any) -> SparseMatrix:
+    """A sparse matrix of any class as one for which `*` multiplies matrices."""
+    s = as_sparse(x)
+    return SparseMatrix(s.data, s.indices, s.indptr, s._shape, s.transposed)
+
+
+def like(result: SparseArray, *sources: Any) -> SparseArray:
+    """A matrix made of others: of the older kind if all of them are."""
+    return as_matrix(result) if sources and all(map(is_matrix, sources)) else result
+
+
+def _refused(what: str, instead: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"csr_matrix: got {what}, which is a numpy.matrix in SciPy, and tensors are none; {instead}"
+    )
+
+
+class SparseMatrix(SparseArray):
+    """A `SparseArray` with the operators of `csr_matrix`: `*` and `**` multiply matrices.
+
+    Rows and columns stay matrices. What SciPy gives as a `numpy.matrix` is refused.
+
+    >>> s = gt.scipy.sparse.csr_matrix((gt.tensor([2.0, 3.0]), ([0, 1], [1, 0])), shape=(2, 2))
+    >>> s * np.array([1.0, 10.0])
+    tensor([20.,  3.])
+    """
+
+    __slots__ = ()
+
+    def __mul__(self, other: Any) -> Any:
+        """The product of matrices, or with a number."""
+        return self.multiply(other) if np.ndim(other) == 0 else self @ other
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.multiply(other) if np.ndim(other) == 0 else self.__rmatmul__(other)
+
+    def dot(self, other: Any) -> Any:
+        """The product of matrices, or with a number."""
+        return self * other
+
+    def __pow__(self, n: Any) -> Any:
+        """The matrix multiplied by itself."""
+        return power(self, n)
+
+    def sum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+        """The sum of all numbers."""
+        if axis is not None:
+            raise _refused(f"sum(axis={axis})", _USE_ARRAYS)
+        return super().sum(None, dtype, out)
+
+    def mean(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+        """The mean of all elements."""
+        if axis is not None:
+            raise _refused(f"mean(axis={axis})", _USE_ARRAYS)
+        return super().mean(None, dtype, out)
+
+    def todense(self) -> Any:
+        """Refused: `toarray()` gives an array."""
+        raise _refused("todense()", "use toarray()")
+
+    def __getitem__(self, index: Any) -> Any:
+        """Rows, columns and parts, which are matrices, or a single element."""
+        import scipy.sparse
+
+        s = self.in_order()
+        numbers = scipy.sparse.csr_matrix(s.numbered(1))[index]
+        if is_scipy_sparse(numbers):
+            return as_matrix(rearranged(lambda _: numbers, s))
+        if np.ndim(numbers):
+            raise _refused("several elements by their places", _USE_ARRAYS)
+        return SparseArray.__getitem__(self, index)
+
+    def getrow(self, i: int) -> Any:
+        """A row as a matrix."""
+        return self[[i]]
+
+    def getcol(self, j: int) -> Any:
+        """A column as a matrix."""
+        return self[:, [j]]
+
+
+def _kept(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of arrays whose result is a matrix if it is sparse."""
+
+    @functools.wraps(method)
+    def of_matrix(self: SparseMatrix, *args: Any, **kwargs: Any) -> Any:
+        if method.__name__ in ("__add__", "__radd__", "__sub__", "__rsub__"):
+            (other,) = args
+            if np.ndim(other) and not (is_scipy_sparse(other) or isinstance(other, SparseArray)):
+                raise _refused("+ or - with a dense array", "use toarray()")
+        out = method(self, *args, **kwargs)
+        return as_matrix(out) if type(out) is SparseArray else out
+
+    return of_matrix
+
+
+def _give_methods() -> None:
+    names = "add radd sub rsub matmul rmatmul truediv neg abs"
+    for name in (*(f"__{name}__" for name in names.split()), "multiply", "transpose", "conj"):
+        setattr(SparseMatrix, name, _kept(getattr(SparseArray, name)))
+    for name in ("with_data", "astype", "power", "tocsr", "tocsc", "tocoo"):
+        setattr(SparseMatrix, name, _kept(getattr(SparseArray, name)))
+    SparseMatrix.T = property(_kept(SparseArray.T.fget))  # type: ignore[assignment, attr-defined]
+
+
+_give_methods()
+
+
+def power(s: SparseArray, power: Any) -> SparseArray:
+    """A square sparse matrix multiplied by itself; none of it is the identity."""
+    power = operator.index(power)
+    check_fit("matrix_power", s.shape[0] == s.shape[1], "a square matrix", s)
+    check_least("matrix_power", 0, power=power)
+    return by_squaring(s, power) if power else like(eye_array(s.shape[0], dtype=s.dtype), s)
