@@ -104,9 +104,9 @@ class csr_matrix(metaclass=Format):  # noqa: N801
     """
 
     @staticmethod
-    def on_tensors(*args: Any, **kwargs: Any) -> Any:
+    def on_tensors(arg1: Any, shape: Any = None, dtype: Any = None) -> SparseMatrix:
         """Make a matrix of tensors."""
-        return as_matrix(making.csr_array(*args, **kwargs))
+        return as_matrix(making.csr_array(arg1, shape, dtype))
 
 
 class csc_matrix(metaclass=Format):  # noqa: N801
@@ -118,9 +118,9 @@ class csc_matrix(metaclass=Format):  # noqa: N801
     """
 
     @staticmethod
-    def on_tensors(*args: Any, **kwargs: Any) -> Any:
+    def on_tensors(arg1: Any, shape: Any = None, dtype: Any = None) -> SparseMatrix:
         """Make a matrix of tensors."""
-        return as_matrix(making.csc_array(*args, **kwargs))
+        return as_matrix(making.csc_array(arg1, shape, dtype))
 
 
 class coo_matrix(metaclass=Format):  # noqa: N801
@@ -132,9 +132,9 @@ class coo_matrix(metaclass=Format):  # noqa: N801
     """
 
     @staticmethod
-    def on_tensors(*args: Any, **kwargs: Any) -> Any:
+    def on_tensors(arg1: Any, shape: Any = None, dtype: Any = None) -> SparseMatrix:
         """Make a matrix of tensors."""
-        return as_matrix(making.coo_array(*args, **kwargs))
+        return as_matrix(making.coo_array(arg1, shape, dtype))
 
 
 def issparse(x: Any) -> bool:

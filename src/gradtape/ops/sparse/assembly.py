@@ -14,7 +14,7 @@ from gradtape.ops.shape import atleast_2d
 from gradtape.ops.shared_options import options
 from gradtape.ops.sparse.arrays import SparseArray, as_sparse, is_sparse, rearranged
 from gradtape.ops.sparse.making import csr_array, diags_array, eye_array
-from gradtape.ops.sparse.matrices import as_matrix, like
+from gradtape.ops.sparse.matrices import as_array_class, as_matrix, like
 from gradtape.typing import Array
 
 RESULT = {
@@ -118,13 +118,14 @@ def block_array(
     import scipy.sparse
 
     given = [one for row in blocks for one in row if one is not None]
-    return _joined(
+    made = _joined(
         "block_array",
         lambda *parts: scipy.sparse.block_array(_in_rows(blocks, iter(parts))),
         given,
         format,
         dtype,
     )
+    return as_array_class(made)
 
 
 @options(RESULT)
@@ -141,7 +142,8 @@ def bmat(
     tensor([[2., 0.],
             [2., 2.]])
     """
-    return block_array(blocks, format=format, dtype=dtype)
+    given = [one for row in blocks for one in row if one is not None]
+    return like(block_array(blocks, format=format, dtype=dtype), *given)
 
 
 @options(RESULT)
@@ -223,8 +225,7 @@ def kron(A: Any, B: Any, format: str | None = None) -> SparseArray:
     # The places of each factor's numbers in the product.
     left = rearranged(lambda places: scipy.sparse.kron(places, ones[1]), a)
     right = rearranged(lambda places: scipy.sparse.kron(ones[0], places), b)
-    sources = [x for x in (A, B) if is_sparse(x)]
-    return _finished(left.with_data(left.data * right.data), format, None, *sources)
+    return _finished(left.with_data(left.data * right.data), format, None, A, B)
 
 
 @options(RESULT)
@@ -246,8 +247,8 @@ def kronsum(A: Any, B: Any, format: str | None = None) -> SparseArray:
     for s in (a, b):
         check_fit("kronsum", s.shape[0] == s.shape[1], "square matrices", a, b)
     left = kron(eye_array(b.shape[0], dtype=a.dtype), a)
-    made = left + kron(b, eye_array(a.shape[0], dtype=b.dtype))
-    return _finished(made, format, None, *(x for x in (A, B) if is_sparse(x)))
+    made = as_array_class(left) + as_array_class(kron(b, eye_array(a.shape[0], dtype=b.dtype)))
+    return _finished(made, format, None, A, B)
 
 
 def find(A: Any) -> tuple[Any, Any, Array]:

@@ -12,7 +12,13 @@ import numpy as np
 from gradtape.errors import UnsupportedError
 from gradtape.ops.checks import check_least
 from gradtape.ops.linalg.common import by_squaring, check_fit
-from gradtape.ops.sparse.arrays import SparseArray, as_sparse, is_scipy_sparse, rearranged
+from gradtape.ops.sparse.arrays import (
+    SparseArray,
+    as_sparse,
+    is_scipy_sparse,
+    is_sparse,
+    rearranged,
+)
 from gradtape.ops.sparse.making import eye_array
 
 _USE_ARRAYS = "make it with csr_array, whose sums and rows are arrays"
@@ -31,9 +37,15 @@ def as_matrix(x: Any) -> SparseMatrix:
     return SparseMatrix(s.data, s.indices, s.indptr, s._shape, s.transposed)
 
 
+def as_array_class(s: SparseArray) -> SparseArray:
+    """A sparse matrix with the operators of arrays."""
+    return SparseArray(s.data, s.indices, s.indptr, s._shape, s.transposed)
+
+
 def like(result: SparseArray, *sources: Any) -> SparseArray:
-    """A matrix made of others: of the older kind if all of them are."""
-    return as_matrix(result) if sources and all(map(is_matrix, sources)) else result
+    """A matrix made of others: of the older kind unless one of them is a sparse array."""
+    arrays = (x for x in sources if is_sparse(x) and not is_matrix(x))
+    return as_matrix(result) if next(arrays, None) is None else result
 
 
 def _refused(what: str, instead: str) -> UnsupportedError:
