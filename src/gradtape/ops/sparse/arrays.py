@@ -49,8 +49,6 @@ class SparseArray:
     array([1., 2., 4.])
     """
 
-    # Functions of `gradtape.scipy` are ours where one is among the arguments.
-    holds_tensors = True
     # NumPy arrays leave operators with a matrix to ours.
     __array_ufunc__ = None
     # Functions of gradtape.scipy take it for a tensor.
@@ -91,6 +89,11 @@ class SparseArray:
     def format(self) -> str:
         """How the numbers are stored: "csr" for row by row, "csc" for column by column."""
         return "csc" if self.transposed else "csr"
+
+    @property
+    def scipy_names(self) -> tuple[str, ...]:
+        """The classes of SciPy it counts as: it has the places that `coo_array` has in any case."""
+        return f"{self.format}_array", "coo_array"
 
     @property
     def row(self) -> Any:

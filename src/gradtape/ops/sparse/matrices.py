@@ -19,7 +19,7 @@ from gradtape.ops.sparse.arrays import (
     is_sparse,
     rearranged,
 )
-from gradtape.ops.sparse.making import eye_array
+from gradtape.ops.sparse.making import coo_array, csc_array, csr_array, eye_array
 
 _USE_ARRAYS = "make it with csr_array, whose sums and rows are arrays"
 
@@ -65,6 +65,11 @@ class SparseMatrix(SparseArray):
     """
 
     __slots__ = ()
+
+    @property
+    def scipy_names(self) -> tuple[str, ...]:
+        """The classes of SciPy it counts as."""
+        return f"{self.format}_matrix", "coo_matrix"
 
     def __mul__(self, other: Any) -> Any:
         """The product of matrices, or with a number."""
@@ -151,3 +156,96 @@ def power(s: SparseArray, power: Any) -> SparseArray:
     check_fit("matrix_power", s.shape[0] == s.shape[1], "a square matrix", s)
     check_least("matrix_power", 0, power=power)
     return by_squaring(s, power) if power else like(eye_array(s.shape[0], dtype=s.dtype), s)
+
+
+# ---- making them, and asking for them -----------------------------------------------------------
+
+
+def csr_matrix(arg1: Any, shape: Any = None, dtype: Any = None) -> SparseMatrix:
+    """A sparse matrix as `csr_array` makes it, for which `*` multiplies matrices.
+
+    Args:
+        arg1: What `csr_array` takes.
+        shape: The numbers of rows and columns; the smallest that have all places if it is None.
+        dtype: The dtype of the numbers, if it is to be another than theirs.
+
+    >>> s = gt.scipy.sparse.csr_matrix(gt.tensor([[1.0, 0.0], [0.0, 2.0]]))
+    >>> s * np.array([3.0, 4.0])
+    tensor([3., 8.])
+    """
+    return as_matrix(csr_array(arg1, shape, dtype))
+
+
+def csc_matrix(arg1: Any, shape: Any = None, dtype: Any = None) -> SparseMatrix:
+    """A sparse matrix as `csc_array` makes it, for which `*` multiplies matrices.
+
+    Args:
+        arg1: What `csc_array` takes.
+        shape: The numbers of rows and columns; the smallest that have all places if it is None.
+        dtype: The dtype of the numbers, if it is to be another than theirs.
+
+    >>> s = gt.scipy.sparse.csc_matrix(gt.tensor([[1.0, 0.0], [0.0, 2.0]]))
+    >>> s * np.array([3.0, 4.0])
+    tensor([3., 8.])
+    """
+    return as_matrix(csc_array(arg1, shape, dtype))
+
+
+def coo_matrix(arg1: Any, shape: Any = None, dtype: Any = None) -> SparseMatrix:
+    """A sparse matrix as `coo_array` makes it, for which `*` multiplies matrices.
+
+    Args:
+        arg1: What `coo_array` takes.
+        shape: The numbers of rows and columns; the smallest that have all places if it is None.
+        dtype: The dtype of the numbers, if it is to be another than theirs.
+
+    >>> s = gt.scipy.sparse.coo_matrix((gt.tensor([1.0, 2.0]), ([0, 1], [0, 1])))
+    >>> s * np.array([3.0, 4.0])
+    tensor([3., 8.])
+    """
+    return as_matrix(coo_array(arg1, shape, dtype))
+
+
+def issparse(x: Any) -> bool:
+    """Whether something is a sparse matrix, of SciPy or with tensors.
+
+    >>> gt.scipy.sparse.issparse(gt.scipy.sparse.csr_array(gt.tensor([[1.0]])))
+    True
+    """
+    return is_sparse(x)
+
+
+def isspmatrix(x: Any) -> bool:
+    """Whether something is a sparse matrix with the operators of SciPy's older classes.
+
+    >>> gt.scipy.sparse.isspmatrix(gt.scipy.sparse.csr_array(gt.tensor([[1.0]])))
+    False
+    """
+    return is_sparse(x) and is_matrix(x)
+
+
+def isspmatrix_csr(x: Any) -> bool:
+    """Whether something is a `csr_matrix`.
+
+    >>> gt.scipy.sparse.isspmatrix_csr(gt.scipy.sparse.csr_matrix(gt.tensor([[1.0]])))
+    True
+    """
+    return "csr_matrix" in getattr(x, "scipy_names", ())
+
+
+def isspmatrix_csc(x: Any) -> bool:
+    """Whether something is a `csc_matrix`.
+
+    >>> gt.scipy.sparse.isspmatrix_csc(gt.scipy.sparse.csr_matrix(gt.tensor([[1.0]])))
+    False
+    """
+    return "csc_matrix" in getattr(x, "scipy_names", ())
+
+
+def isspmatrix_coo(x: Any) -> bool:
+    """Whether something is a `coo_matrix`.
+
+    >>> gt.scipy.sparse.isspmatrix_coo(gt.scipy.sparse.csr_matrix(gt.tensor([[1.0]])))
+    True
+    """
+    return "coo_matrix" in getattr(x, "scipy_names", ())
