@@ -209,8 +209,8 @@ def test_options_that_ours_lacks_are_refused() -> None:
         ndimage.sobel(t, output=np.float32)
     with pytest.raises(UnsupportedError, match=r"got output="):
         ndimage.sobel(t, -1, np.empty(8))
-    with pytest.raises(UnsupportedError, match=r"scipy\.sparse\.hstack: got format="):
-        sparse.hstack([sparse.csr_array(t[None])], format="csr")
+    with pytest.raises(UnsupportedError, match=r"scipy\.sparse\.linalg\.gmres: got callback="):
+        sparse.linalg.gmres(np.eye(8), t, callback=print)
     # With SciPy's default, nothing is asked for.
     np.testing.assert_allclose(special.comb(t, 2, exact=False), scipy.special.comb(X, 2))
     np.testing.assert_allclose(ndimage.sobel(t, -1, None), scipy.ndimage.sobel(X))

@@ -92,7 +92,9 @@ def scaled_reference(data: Any, x: Any) -> Any:
 
 
 def solve(data: Any, b: Any) -> Any:
-    return our_scipy.sparse.spsolve(our_scipy.sparse.csr_array((data, *SQUARE), shape=(3, 3)), b)
+    return our_scipy.sparse.linalg.spsolve(
+        our_scipy.sparse.csr_array((data, *SQUARE), shape=(3, 3)), b
+    )
 
 
 def solve_reference(data: Any, b: Any) -> Any:
@@ -100,7 +102,9 @@ def solve_reference(data: Any, b: Any) -> Any:
 
 
 def solve_transposed(data: Any, b: Any) -> Any:
-    return our_scipy.sparse.spsolve(our_scipy.sparse.csr_array((data, *SQUARE), shape=(3, 3)).T, b)
+    return our_scipy.sparse.linalg.spsolve(
+        our_scipy.sparse.csr_array((data, *SQUARE), shape=(3, 3)).T, b
+    )
 
 
 def solve_transposed_reference(data: Any, b: Any) -> Any:

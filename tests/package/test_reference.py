@@ -21,6 +21,8 @@ NAMESPACES = (
     "gt",
     *(f"gt.{name}" for name in gt._NAMESPACES),
     *(f"gt.scipy.{name}" for name in gt.scipy._MODULES),
+    "gt.scipy.sparse.linalg",
+    "gt.scipy.spatial.distance",
 )
 # What Python leaves in a module besides modules.
 NO_NAMES = {"TYPE_CHECKING"}
@@ -31,7 +33,9 @@ def public(namespace):
     if namespace in ("gt.scipy", "gt.numpy"):  # of modules; of NumPy's own names
         return set()
     if namespace.startswith("gt.scipy."):
-        return set(getattr(our_scipy, namespace.removeprefix("gt.scipy.")).__all__)
+        names = namespace.removeprefix("gt.scipy.").split(".")
+        module = functools.reduce(getattr, names, our_scipy)
+        return {name for name in module.__all__ if name not in ("linalg", "distance")}
     module = functools.reduce(getattr, namespace.split(".")[1:], gt)
     names = getattr(module, "__all__", dir(module))
     return {

@@ -20,7 +20,7 @@ NAMESPACES = {
     "ndimage": our_scipy.ndimage.__all__,
     "fft": gt.fft.__all__,
     "sparse": our_scipy.sparse.__all__,
-    "sparse.linalg": [*our_scipy.sparse.__all__, *gt.linalg.__all__],
+    "sparse.linalg": our_scipy.sparse.linalg.__all__,
 }
 STATUSES = ("differentiable", "constant", "refused")
 SAME_SCIPY = scipy.__version__.startswith(("1.17.", "1.18."))

@@ -30,6 +30,8 @@ class Namespace:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._module, name)
+        if isinstance(found, ModuleType):
+            return Namespace(found)
         return getattr(found, "on_tensors", found)
 
 

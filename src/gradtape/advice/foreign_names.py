@@ -31,7 +31,7 @@ _RENAMED = (
 )
 
 # Modules of SciPy.
-_SCIPY = ("integrate", "ndimage", "optimize", "signal", "sparse", "special", "stats")
+_SCIPY = ("integrate", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats")
 
 _HOST = "use gt.host_call(f, result_like, x)"
 

@@ -47,11 +47,12 @@ def _of_matrix(kind: str, method: str) -> str:
     """The equivalent, for a tensor, of a method of a sparse matrix class."""
     if method == "__init__":
         made = kind[:3] if kind[:3] in ("csr", "csc", "coo") else "coo"
-        return f"gt.scipy.sparse.{made}_array"
+        family = "matrix" if kind.endswith("_matrix") else "array"
+        return f"gt.scipy.sparse.{made}_{family}"
     # For matrices, as opposed to arrays, * is the matrix product.
     product = ("__mul__", "__rmul__") if kind.endswith("_matrix") else ()
     if method in ("__matmul__", "dot", *product):
-        return "gt.scipy.sparse.matmul(a, t), or gt.scipy.sparse.from_scipy(a) @ t"
+        return "gt.scipy.sparse.matmul(a, t)"
     if method in ("__mul__", "__rmul__", "multiply"):
-        return "gt.scipy.sparse.from_scipy(a).multiply(t)"
+        return "t * a, or gt.scipy.sparse.from_scipy(a).multiply(t)"
     return "gt.scipy.sparse.from_scipy(a), whose operators take tensors"

@@ -18,6 +18,7 @@ from gradtape.core.evaluate import evaluate
 from gradtape.core.hooks import HOOKS
 from gradtape.core.kernels import LARGE, is_large, numpy_is_quiet
 from gradtape.core.level import LEAVES, WITH_MODES, Level, Node, Segment
+from gradtape.core.needed_ops import needed
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.op import Op
 from gradtape.core.recomputable import Recomputable, RecordPolicy, source_of
@@ -56,7 +57,7 @@ def call_operator(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """`call` for Python's operators: leaves operands it does not know to their own classes."""
     for arg in args:
         if not (isinstance(arg, Tensor | list | tuple) or is_raw(arg)):
-            return NotImplemented
+            return needed.with_sparse(op, args) if hasattr(arg, "tocsr") else NotImplemented
     return call(op, args, params)
 
 

@@ -27,6 +27,7 @@ class NeededOps:
         mask: `ops.select.mask`.
         public_places: Where functions of `gt` are defined, `"module:name"`; for `ops.answers`.
         vjp: `autodiff.reverse.vjp`.
+        with_sparse: `ops.sparse.operators.with_sparse`.
     """
 
     add_hook: Function
@@ -53,6 +54,7 @@ class NeededOps:
     sum: Function
     sum_op: Op
     vjp: Function
+    with_sparse: Function
 
     def fill(self, **functions: Any) -> None:
         """Set some of the fields."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +21,7 @@ from gradtape.core.aval import Abstract, is_extended_float as is_extended_float
 from gradtape.core.hooks import HOOKS
 from gradtape.core.level import CONTEXT_LEVEL, LEAVES, Leaf, Node, Segment
 from gradtape.core.needed_ops import needed
+from gradtape.core.sparse_operators import as_object, leaves_operator
 from gradtape.core.state import current
 from gradtape.errors import (
     ArgumentError,
@@ -271,6 +273,8 @@ class Tensor:
         return read_only(to_numpy(concrete(self, "numpy()")))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if dtype is None and leaves_operator(sys._getframe(1)):
+            return as_object(self)
         as_it_is = dtype is None or np.dtype(dtype) is OBJECTS
         if as_it_is and self.ndim == 0 and followed(self):
             return needed.as_object(self)  # see `core.tracked_number`

@@ -14,7 +14,8 @@ from gradtape.ops.adapt import Adapter
 class ClassDropIn:
     """A class of SciPy that takes tensors, too: its objects are SciPy's, or made by ours.
 
-    It stands for SciPy's in `isinstance`, and can be the base of a class.
+    It stands for SciPy's in `isinstance`, and can be the base of a class. An object of ours counts
+    as one of those that its attribute `scipy_names` lists.
 
     Attributes:
         on_tensors: What makes an object from tensors.
@@ -38,7 +39,9 @@ class ClassDropIn:
         return self._adapter(args, kwargs)
 
     def __instancecheck__(self, instance: Any) -> bool:
-        return isinstance(instance, self.theirs)
+        if isinstance(instance, self.theirs):
+            return True
+        return self.__name__ in getattr(instance, "scipy_names", ())
 
     def __subclasscheck__(self, subclass: type) -> bool:
         return issubclass(subclass, self.theirs)

@@ -34,4 +34,6 @@ def holds_tensor(value: Any) -> bool:
         return any(type(item) not in PLAIN and holds_tensor(item) for item in value)
     if isinstance(value, dict):
         return any(map(holds_tensor, value.values()))
-    return joined.holds_tensor(value) or bool(getattr(type(value), "holds_tensors", False))
+    if hasattr(type(value), "holds_tensors"):
+        return bool(value.holds_tensors)
+    return joined.holds_tensor(value)

@@ -7,6 +7,7 @@ loaded one by one, when a function is first used, by gradtape's name or by that 
 
 from gradtape import tree
 from gradtape.core import tracked_number
+from gradtape.core.lazy import Deferred
 from gradtape.core.needed_ops import needed
 from gradtape.core.op import op_of
 from gradtape.ops import (
@@ -73,6 +74,7 @@ needed.fill(
     stop_gradient=cast.stop_gradient,
     sum=reduce.sum,
     sum_op=op_of(reduce.sum_over),
+    with_sparse=Deferred("gradtape.ops.sparse.operators:with_sparse"),
 )
 tree.objects.join = joined.joined
 methods.install()

@@ -48,11 +48,11 @@ def _power_forward(xp: Any, x: Any, exponent: float, signed: bool) -> Any:
 
 # |x|^q, or sign(x)·|x|^q, of real numbers: the slope is q·|x|^(q−1), with the factor sign(x) for
 # the first and without it for the second
-_size_power: Callable[..., Any] = elementwise_op(
+size_power: Callable[..., Any] = elementwise_op(
     "size_power",
     _power_forward,
     lambda ct, _out, x, exponent, signed: (
-        ct * (exponent * _size_power(x, exponent=exponent - 1, signed=not signed))
+        ct * (exponent * size_power(x, exponent=exponent - 1, signed=not signed))
     ),
     lower=scalar,
 )
@@ -61,7 +61,7 @@ _size_power: Callable[..., Any] = elementwise_op(
 def _steepness(x: Any, ord: float) -> Any:
     """x·|x|^(p−2), the direction of steepest ascent of a norm up to a factor; 0 where x is 0."""
     if x.dtype.kind != "c":
-        return _size_power(x, exponent=ord - 1, signed=True)
+        return size_power(x, exponent=ord - 1, signed=True)
     if ord < 2:
         return divide_or_zero(x, abs_of(x) ** (2 - ord))
     zero = equal(x, 0)

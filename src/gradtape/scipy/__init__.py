@@ -18,12 +18,14 @@ if TYPE_CHECKING:
         optimize as optimize,
         signal as signal,
         sparse as sparse,
+        spatial as spatial,
         special as special,
         stats as stats,
     )
 
 _MODULES = (
-    "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats",
+    "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special",
+    "stats",
 )  # fmt: skip
 
 

@@ -28,11 +28,17 @@ def _method(name: str) -> Callable[..., Any]:
     return getattr(load("scipy.sparse.linalg"), name)  # type: ignore[no-any-return]
 
 
-def operator(size: int, dtype: Any, product: Callable[[Any], Any]) -> Any:
-    """A linear map as SciPy takes it."""
+def operator(
+    size: int,
+    dtype: Any,
+    product: Callable[[Any], Any],
+    adjoint: Callable[[Any], Any] | None = None,
+) -> Any:
+    """A linear map as SciPy takes it, with its adjoint for methods that ask for it."""
     import scipy.sparse.linalg
 
-    return scipy.sparse.linalg.LinearOperator((size, size), matvec=product, dtype=dtype)
+    shape = (size, size)
+    return scipy.sparse.linalg.LinearOperator(shape, product, rmatvec=adjoint, dtype=dtype)
 
 
 def iterate(name: str, a: Any, b: Any, x0: Any, m: Any, options: Options) -> tuple[Any, int]:
@@ -43,7 +49,8 @@ def iterate(name: str, a: Any, b: Any, x0: Any, m: Any, options: Options) -> tup
     scale = np.abs(b).max(initial=0)
     scale = scale if scale > 0 and np.isfinite(scale) else b.real.dtype.type(1)
     goal = dict(options)
-    goal["atol"] = goal["atol"] / scale
+    if "atol" in goal:  # minres has none
+        goal["atol"] = goal["atol"] / scale
     start = None if x0 is None else x0 / scale
     x, info = _method(name)(a, b / scale, x0=start, M=m, **goal)
     return x * scale, int(info)

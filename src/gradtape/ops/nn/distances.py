@@ -121,12 +121,17 @@ _MANY = 1 << 10
 _LOST = 0.02
 
 
-def _cdist_forward(xp: Any, x: Any, y: Any) -> Any:
+def _squares_forward(xp: Any, x: Any, y: Any) -> Any:
     lead = broadcast_sizes(x.shape[:-2], y.shape[:-2])
     x, y = (xp.broadcast_to(z, (*lead, *z.shape[-2:])) for z in (x, y))
     out = xp.empty((*lead, x.shape[-2], y.shape[-2]), np.result_type(x, y))
     for sample in np.ndindex(lead):
         _squares(xp, x[sample], y[sample], out[sample])
+    return out
+
+
+def _cdist_forward(xp: Any, x: Any, y: Any) -> Any:
+    out = _squares_forward(xp, x, y)
     return xp.sqrt(out, out=out)
 
 
@@ -160,9 +165,13 @@ def _differences(x: Any, y: Any) -> Any:
     return wide - reshape(y, (*y.shape[:-2], 1, *y.shape[-2:]))
 
 
-def _cdist_composition(x: Any, y: Any) -> Any:
+def _squares_composition(x: Any, y: Any) -> Any:
     apart = _differences(x, y)
-    return sqrt(sum_over(apart * apart, axis=(len(apart.shape) - 1,), keepdims=False))
+    return sum_over(apart * apart, axis=(len(apart.shape) - 1,), keepdims=False)
+
+
+def _cdist_composition(x: Any, y: Any) -> Any:
+    return sqrt(_squares_composition(x, y))
 
 
 def _rowsum(x: Any) -> Any:
@@ -171,16 +180,28 @@ def _rowsum(x: Any) -> Any:
 
 def _toward(ct: Any, out: Any, x: Any, y: Any) -> Any:
     """Σ over the others of ct·(x − y)/d, for each x; 0 where points coincide."""
-    weights = divide_or_zero(ct, out)
+    return _weighted_differences(divide_or_zero(ct, out), x, y)
+
+
+def _pulled_squares(ct: Any, x: Any, y: Any) -> Any:
+    return 2.0 * _weighted_differences(ct, x, y)
+
+
+def _weighted_differences(weights: Any, x: Any, y: Any) -> Any:
+    """Σ over the others of weight·(x − y), for each x."""
     return unbroadcast(x * _rowsum(weights) - matmul(weights, y), x.shape)
 
 
-def _cdist_jvp(tangents: Any, out: Any, x: Any, y: Any) -> Any:
+def _moved_products(tangents: Any, x: Any, y: Any) -> Any:
+    """(x − y)·(dx − dy) of all pairs, as products of matrices."""
     dx, dy = tangents
-    # (x − y)·(dx − dy), as products of matrices
     by_x = None if dx is None else _rowsum(x * dx) - matmul(dx, y.mT)
     by_y = None if dy is None else _rowsum(y * dy).mT - matmul(x, dy.mT)
-    return divide_or_zero(added(by_x, by_y), out)
+    return added(by_x, by_y)
+
+
+def _cdist_jvp(tangents: Any, out: Any, x: Any, y: Any) -> Any:
+    return divide_or_zero(_moved_products(tangents, x, y), out)
 
 
 def _infer_cdist(x: Aval, y: Aval) -> Aval:
@@ -201,6 +222,26 @@ _cdist = general(
     batch=batch_elementwise,
     lower=Composite(_cdist_composition),
 )
+
+
+# d|x − y|² = 2·(x − y)·(dx − dy)
+_squared_cdist = general(
+    "squared_cdist",
+    _squares_forward,
+    infer=_infer_cdist,
+    vjps=(
+        lambda ct, _out, x, y: _pulled_squares(ct, x, y),
+        lambda ct, _out, x, y: _pulled_squares(ct.mT, y, x),
+    ),
+    jvp=lambda tangents, _out, x, y: 2.0 * _moved_products(tangents, x, y),
+    batch=batch_elementwise,
+    lower=Composite(_squares_composition),
+)
+
+
+def squared_distances(x: Array, y: Array) -> Array:
+    """Squared distances between all vectors of one matrix and all of another."""
+    return _squared_cdist(x, y)
 
 
 def cdist(x1: ArrayLike, x2: ArrayLike, /, p: float = 2.0) -> Array:

@@ -86,6 +86,26 @@ class SparseArray:
         return len(self.indices)
 
     @property
+    def format(self) -> str:
+        """How the numbers are stored: "csr" for row by row, "csc" for column by column."""
+        return "csc" if self.transposed else "csr"
+
+    @property
+    def scipy_names(self) -> tuple[str, ...]:
+        """The classes of SciPy it counts as: it has the places that `coo_array` has in any case."""
+        return f"{self.format}_array", "coo_array"
+
+    @property
+    def row(self) -> Any:
+        """The row of each stored number."""
+        return self.coords[0]
+
+    @property
+    def col(self) -> Any:
+        """The column of each stored number."""
+        return self.coords[1]
+
+    @property
     def T(self) -> SparseArray:  # noqa: N802 (as arrays call it)
         """The transpose, with the same stored numbers."""
         return SparseArray(self.data, self.indices, self.indptr, self._shape, not self.transposed)
@@ -187,6 +207,20 @@ class SparseArray:
         """The matrix itself: `coords` and `data` are what SciPy's format of this name has."""
         return self
 
+    def asformat(self, format: str | None, copy: bool = False) -> SparseArray:
+        """The matrix stored column by column for "csc", and row by row for all other formats."""
+        if format is None:
+            return self
+        return self.tocsc() if format == "csc" else self.tocsr()
+
+    def copy(self) -> SparseArray:
+        """The matrix itself: it is never changed in place."""
+        return self
+
+    def count_nonzero(self, axis: None = None) -> int:
+        """How many of the stored numbers are not 0; raises while they are being recorded."""
+        return int(self.toscipy().count_nonzero(axis))
+
     def toscipy(self) -> Any:
         """SciPy's matrix of the values; raises while they are being recorded."""
         data = np.array(self.data)
@@ -195,7 +229,7 @@ class SparseArray:
     def __getitem__(self, index: Any) -> Any:
         """Rows, columns, parts, as in SciPy; one row or column comes as a dense vector."""
         s = self.in_order()
-        numbers = s._numbered(1)[index]
+        numbers = s.numbered(1)[index]
         if np.ndim(numbers) == 2 and hasattr(numbers, "tocsr"):
             return rearranged(lambda _: numbers, s)
         if hasattr(numbers, "tocoo"):
@@ -206,7 +240,7 @@ class SparseArray:
         padded = concatenate([np.zeros(1, s.dtype), s.data])
         return gather_leading(padded, np.asarray(numbers))
 
-    def _numbered(self, start: int) -> Any:
+    def numbered(self, start: int) -> Any:
         """SciPy's matrix of the numbers of the stored numbers."""
         numbers = np.arange(start, start + self.nnz)
         return matrix_of(numbers, self.indices, self.indptr, self._shape, self.transposed)
@@ -276,6 +310,11 @@ def is_sparse(x: Any) -> bool:
     return isinstance(x, SparseArray) or hasattr(x, "tocsr")
 
 
+def is_scipy_sparse(x: Any) -> bool:
+    """Whether it is a sparse matrix of SciPy."""
+    return hasattr(x, "tocsr") and not isinstance(x, SparseArray)
+
+
 def as_sparse(x: Any) -> SparseArray:
     """A sparse matrix, of SciPy or of ours, as one of ours."""
     return x if isinstance(x, SparseArray) else from_scipy(x)
@@ -315,7 +354,7 @@ def rearranged(arrange: Callable[..., Any], *matrices: SparseArray) -> SparseArr
     """
     matrices = tuple(s.in_order() for s in matrices)
     starts = np.cumsum([1, *(s.nnz for s in matrices)])
-    found = arrange(*(s._numbered(i) for s, i in zip(matrices, starts, strict=False))).tocsr()
+    found = arrange(*(s.numbered(i) for s, i in zip(matrices, starts, strict=False))).tocsr()
     found.eliminate_zeros()  # SciPy may store blocks with places that have none
     found.sort_indices()
     data = concatenate([s.data for s in matrices])

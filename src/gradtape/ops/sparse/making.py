@@ -232,16 +232,17 @@ def diags_array(
         diagonals: One diagonal, or a sequence of them; a single number is repeated.
         offsets: Which one it is, or which ones: positive ones lie above.
         shape: The numbers of rows and columns; the smallest square matrix if it is None.
-        format: Not used: there is one way to store a matrix here.
+        format: How the result is stored: by columns for "csc", else by rows.
         dtype: The dtype of the numbers, if it is to be another than theirs.
 
     Raises:
         ShapeError: A diagonal does not fit.
 
-    >>> gt.scipy.sparse.diags_array([np.ones(2), np.array([5.0])], offsets=[0, 1]).toarray()
-    array([[1., 5.],
-           [0., 1.]])
+    >>> gt.scipy.sparse.diags_array([gt.ones(2), np.array([5.0])], offsets=[0, 1]).toarray()
+    tensor([[1., 5.],
+            [0., 1.]])
     """
+    dtype = None if type(dtype) is object else dtype  # SciPy's default says that there is none
     if np.ndim(offsets) == 0:
         one = isinstance(diagonals, Sequence) and len(diagonals) and np.ndim(diagonals[0]) == 1
         diagonals, offsets = diagonals if one else [diagonals], [int(offsets)]
@@ -264,4 +265,5 @@ def diags_array(
         data.append(broadcast_to(row, (length,)))
         places.append(np.arange(length)[:, None] + [max(-k, 0), max(k, 0)])
     row, col = np.concatenate(places).T
-    return coo_array((concatenate(data), (row, col)), shape=(m, n), dtype=dtype)
+    made = coo_array((concatenate(data), (row, col)), shape=(m, n), dtype=dtype)
+    return made.asformat(format)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,20 +31,69 @@ def _dtype(data: Any, b: Any) -> Any:
     return dtype if dtype.char in "fdFD" else np.dtype(np.float64)
 
 
+class _Kept:
+    """Factors that are kept for as long as the numbers they were made of.
+
+    Whoever asks for that has numbers that are not written to.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Any, Any, bool]] = {}
+
+    def put(self, data: Any, factors: Any, transpose: bool) -> None:
+        """Keep the factors of a matrix, made of the transpose of what is stored or not."""
+        key = id(data)
+
+        def forget(_gone: Any) -> None:
+            self._found.pop(key, None)
+
+        self._found[key] = weakref.ref(data, forget), factors, transpose
+
+    def solver(self, data: Any, dtype: Any, transpose: bool) -> Callable[[Any], Any] | None:
+        """What solves equations with the matrix or its transpose; None if it is not kept."""
+        reference, factors, turned = self._found.get(id(data), (None, None, False))
+        if reference is None or reference() is not data or data.dtype != dtype:
+            return None
+        trans = "N" if turned == transpose else "T"
+        return lambda b: factors.solve(b, trans)
+
+
+_KEPT = _Kept()
+
+
+def keep_factors(data: Any, factors: Any, transpose: bool) -> None:
+    """Use the factors of a matrix wherever equations with its numbers are solved.
+
+    Args:
+        data: The numbers, which must not be written to.
+        factors: The factors of the matrix, by SuperLU.
+        transpose: Whether the matrix is the transpose of the one that is stored by rows.
+    """
+    _KEPT.put(data, factors, transpose)
+
+
+def factors_of(matrix: Any, **options: Any) -> Any:
+    """Factor a sparse matrix of SciPy."""
+    import scipy.sparse.linalg
+
+    own = matrix.tocsc(copy=True)  # the solver puts the places in order there
+    try:
+        return scipy.sparse.linalg.splu(own, **options)
+    except RuntimeError as error:
+        raise failed("spsolve", (own,), str(error), SINGULAR) from error
+
+
 def _forward(
     xp: Any, data: Any, b: Any, indices: Any, indptr: Any, shape: Shape, transpose: bool
 ) -> Any:
-    import scipy.sparse.linalg
-
     dtype = _dtype(data, b)
 
     def factored(data: Any) -> Callable[[Any], Any]:
+        kept = _KEPT.solver(data, dtype, transpose)
+        if kept is not None:
+            return kept
         matrix = matrix_of(data.astype(dtype, copy=False), indices, indptr, shape, transpose)
-        own = matrix.tocsc(copy=True)  # the solver puts the places in order there
-        try:
-            return scipy.sparse.linalg.splu(own).solve  # type: ignore[no-any-return]
-        except RuntimeError as error:
-            raise failed("spsolve", (own,), str(error), SINGULAR) from error
+        return factors_of(matrix).solve  # type: ignore[no-any-return]
 
     b = b.astype(dtype, copy=False)
     if data.ndim == 1:

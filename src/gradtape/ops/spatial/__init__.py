@@ -1,0 +1,1 @@
+"""Distances between points, under the names of `scipy.spatial`."""
