@@ -17,7 +17,7 @@ from numpy import polynomial
 
 import gradtape as gt
 import our_scipy
-from builds import SCIPY, needs_scipy_1_17
+from builds import needs_scipy_1_17
 from gradtape.advice.foreign_names import MODULE
 from gradtape.advice.tensor_attributes import TENSOR
 from gradtape.errors import (
