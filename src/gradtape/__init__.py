@@ -374,6 +374,7 @@ if TYPE_CHECKING:
         set_num_threads as set_num_threads,
     )
     from gradtape.compiler.jit import jit as jit
+    from gradtape.containers import register_container as register_container
     from gradtape.dtypes import bfloat16 as bfloat16
     from gradtape.gradients.per_sample_norms import per_sample_norms as per_sample_norms
     from gradtape.graph.associative import associative_scan as associative_scan
@@ -469,7 +470,6 @@ if TYPE_CHECKING:
     from gradtape.tools.training_report import TrainingReport as TrainingReport
     from gradtape.tools.writes import detect_writes as detect_writes
     from gradtape.training.loop import fit as fit
-    from gradtape.tree import register_container as register_container
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
@@ -528,7 +528,7 @@ _LAZY = {
     "tools.training_report": "TrainingReport",
     "tools.writes": "detect_writes",
     "training.loop": "fit",
-    "tree": "register_container",
+    "containers": "register_container",
 }
 _PLACES = {
     name: f"gradtape.{module}:{name}" for module, names in _LAZY.items() for name in names.split()
