@@ -464,43 +464,7 @@ def test_instances_are_not_kept_alive():
     assert reference() is None
 
 
-# ---- register_container -------------------------------------------------------------------------
-
-
-class Line:
-    def __init__(self, slope, offset, name="line"):
-        self.slope, self.offset, self.name = slope, offset, name
-
-
-def test_registered_classes():
-    gt.register_container(
-        Line,
-        lambda line: ((line.slope, line.offset), line.name, ("slope", "offset")),
-        lambda name, parts: Line(*parts, name),
-    )
-    found = gt.grad(lambda line: np.sum(line.slope * 3.0) + line.offset)(Line(W, 1.0, "a"))
-    assert found.name == "a"
-    np.testing.assert_array_equal(found.slope, np.full_like(W, 3.0))
-    with pytest.raises(DTypeError, match=r"argument 0\.offset is a str"):
-        gt.grad(lambda line: line.slope)(Line(1.0, "x"))
-    # Without names, children are numbered.
-    gt.register_container(Line, lambda line: ([line.slope], None), lambda _, p: Line(*p, None))
-    assert len(containers.flatten(Line(1.0, 2.0))[0]) == 1
-
-
-def test_registering_overrides_fields():
-    local = make_class()
-    assert len(containers.flatten([local(W)])[0]) == 1
-    gt.register_container(local, lambda p: ((), None), lambda _, __: local(None))
-    assert containers.flatten([local(W)])[0] == []
-
-
-def test_what_cannot_be_registered():
-    for cls, text in ((list, "by itself"), (3, "an int"), (np.ndarray, "a class of arrays")):
-        with pytest.raises(ArgumentError, match=text):
-            gt.register_container(cls, tuple, tuple)
-    with pytest.raises(ArgumentError, match="unflatten"):
-        gt.register_container(Line, tuple, None)
+# ---- containers without an end ------------------------------------------------------------------
 
 
 @dataclass

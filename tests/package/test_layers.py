@@ -34,6 +34,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset(
         {"nn", "optim", "amp", "determinism", "random", "linalg", "fft", "distributed", "io"}
         | {"implicit", "scipy", "numpy", "compat", "gradients", "gradient_clipping"}
+        | {"tree"}
     ),
     frozenset({"tools", "testing", "data", "training", "demo", "cli"}),
     frozenset({"__init__", "__main__"}),

@@ -112,7 +112,7 @@ def check_results(transform: str, out: Any, leaves: Sequence[Any]) -> None:
             raise DTypeError(
                 f"{transform}: {containers.Place('the result', out, n)} is {got}, expected arrays, "
                 "numbers or containers of them. Use lists, dicts, dataclasses or "
-                "gt.register_container; what is not to be differentiated is returned beside the "
+                "gt.tree.register; what is not to be differentiated is returned beside the "
                 "result, with has_aux=True"
             )
 
