@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape import advice, containers
+from gradtape.advice.tensor_attributes import TAPE, refuse
 from gradtape.autodiff.arguments import as_primals, checked, primal
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
 from gradtape.autodiff.checkpoint_strategies import CheckpointReport
@@ -643,6 +644,9 @@ class GradientTape:
             "gt.no_grad()"
         )
         raise TapeError(f"{asked}: the {what} is not on this tape; {advice}")
+
+
+refuse(GradientTape, "a tape", TAPE)
 
 
 def _with_config(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import containers
+from gradtape.advice.tensor_attributes import COMPILED, refuse
 from gradtape.autodiff.arguments import deliver, has_tensors
 from gradtape.compiler.argument_specs import (
     NUMBERS,
@@ -327,7 +328,14 @@ class Compiled(Portable):
         return Specialization(traced, specs, self._otherwise, self._debug, not given.kwargs)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
-        """The graph that is compiled for these arguments, as it was traced.
+        """The graph that is compiled for these arguments, as it was traced; `print` shows it.
+
+        It is what `jax.make_jaxpr` shows there. `gt.graph` has tools for graphs; arrays and tensors
+        from outside are inputs after the arguments.
+
+        Args:
+            *args: Arguments of the function.
+            **kwargs: Its keyword arguments.
 
         >>> gt.jit(lambda x: x * 2.0).graph(np.ones(3)).nodes[0].op.name
         'multiply'
@@ -372,6 +380,9 @@ class Compiled(Portable):
 
     def __repr__(self) -> str:
         return f"<compiled {_name(self._function)}, for {len(self._forms)} form(s) of arguments>"
+
+
+refuse(Compiled, "a compiled function", COMPILED)
 
 
 class Method(Portable):
