@@ -342,6 +342,7 @@ if TYPE_CHECKING:
         scipy as scipy,
         testing as testing,
         training as training,
+        tree as tree,
     )
     from gradtape.amp.autocast import autocast as autocast
     from gradtape.amp.config import AmpConfig as AmpConfig
@@ -393,6 +394,7 @@ if TYPE_CHECKING:
     from gradtape.lazy.run import run as run
     from gradtape.lazy.variables import VariableEnvironment as VariableEnvironment
     from gradtape.ops.arrays import *  # noqa: F403
+    from gradtape.ops.at import at as at
     from gradtape.ops.close import (
         allclose as allclose,
         array_equal as array_equal,
@@ -469,13 +471,13 @@ if TYPE_CHECKING:
     from gradtape.tools.training_report import TrainingReport as TrainingReport
     from gradtape.tools.writes import detect_writes as detect_writes
     from gradtape.training.loop import fit as fit
-    from gradtape.tree import register_container as register_container
 
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
     "amp", "data", "fft", "gradient_clipping", "gradients", "graph", "implicit", "linalg",
     "nn", "numpy", "optim", "random", "scipy", "testing", "training",
+    "tree",
 )  # fmt: skip
 _LAZY = {
     "amp.autocast": "autocast",
@@ -503,6 +505,7 @@ _LAZY = {
     "lazy.checkpoint_group": "CheckpointGroup",
     "lazy.run": "run",
     "lazy.variables": "VariableEnvironment",
+    "ops.at": "at",
     "ops.close": "allclose array_equal array_equiv isclose",
     "ops.generator": "get_rng_state manual_seed set_rng_state",
     "ops.gradient_scale": "reverse_gradient scale_gradient",
@@ -528,7 +531,6 @@ _LAZY = {
     "tools.training_report": "TrainingReport",
     "tools.writes": "detect_writes",
     "training.loop": "fit",
-    "tree": "register_container",
 }
 _PLACES = {
     name: f"gradtape.{module}:{name}" for module, names in _LAZY.items() for name in names.split()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
-from gradtape import nn, optim, training, tree
+from gradtape import containers, nn, optim, training
 from gradtape.compiler.jit import jit
 from gradtape.core.state import no_grad
 from gradtape.data import DataLoader, Digits, TensorDataset, load_digits
@@ -227,11 +227,11 @@ def check(net: Any, digits: Digits) -> GradientReport:
     exact.load_state_dict(net.state_dict())
     images = digits.train_images[:CHECKED_IMAGES].astype(np.float64)
     labels = digits.train_labels[:CHECKED_IMAGES]
-    params, structure = tree.flatten(exact)
+    params, structure = containers.flatten(exact)
 
     # Of arrays, which a compiled function takes with less to do than modules.
     def loss(arrays: list[Any]) -> Any:
-        return loss_of(tree.unflatten(structure, arrays), (images, labels))
+        return loss_of(containers.unflatten(structure, arrays), (images, labels))
 
     arrays = [param.detach().numpy() for param in params]
     return NumericalChecker().check_gradient_central(jit(loss), arrays)

@@ -51,6 +51,15 @@ VARIABLES: dict[str, Any] = {
     "destination": 1,
     "low": 0.3,
     "high": 0.6,
+    "z": _RNG.uniform(0.2, 0.9, size=(3, 4)),
+    "batch_a": _RNG.normal(size=(2, 3, 3)),
+    "batch_b": _RNG.normal(size=(2, 3, 3)),
+    "bins": 4,
+    "sizes": [1, 2],
+    "pairs": np.array([[0, 1], [2, 3]]),
+    "shape": (3, 4),
+    "dtype": np.int32,
+    "lengths": np.array([1, 3]),
 }
 FUNCTIONS: dict[str, Any] = {"np": np, "scipy": scipy}
 
@@ -73,6 +82,10 @@ def same(arguments: str, expected: str, torch: str | None = "") -> Sample:
 
 _OPERATORS = {"sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<="}
 _PRODUCTS = {"mm": "(a, b)", "mv": "(a, vector)"}
+
+_REDUCED = {"reduce_min": "min", "reduce_prod": "prod", "reduce_std": "std"}
+_REDUCED |= {"reduce_variance": "var"}
+_SCATTERED = {"add": "add", "sub": "subtract", "max": "maximum", "min": "minimum"}
 
 MODULE_SAMPLES: dict[str, Sample] = {
     **{n: Sample(f"x {s} y", "(x, y)") for n, s in {**_OPERATORS, "gt": ">", "ge": ">="}.items()},
@@ -139,7 +152,188 @@ MODULE_SAMPLES: dict[str, Sample] = {
     "trapz": same("(x,)", "np.trapezoid(x)"),
     "unbind": same("(x,)", "tuple(x)"),
     "var_mean": Sample("(x.var(ddof=1), x.mean())", torch="torch.var_mean(x)"),
+    "addbmm": Sample(
+        "c + (batch_a @ batch_b).sum(0)",
+        torch="torch.addbmm(c, batch_a, batch_b)",
+        renamed={"a": "batch_a", "b": "batch_b"},
+    ),
+    "baddbmm": Sample(
+        "batch_b + batch_a @ batch_b",
+        torch="torch.baddbmm(batch_b, batch_a, batch_b)",
+        renamed={"a": "batch_a", "b": "batch_b", "c": "batch_b"},
+    ),
+    "addcdiv": Sample("x + value * y / z", torch="torch.addcdiv(x, y, z, value=value)"),
+    "addcmul": Sample("x + value * y * z", torch="torch.addcmul(x, y, z, value=value)"),
+    "addmv": Sample(
+        "vector + a @ vector",
+        torch="torch.addmv(vector, a, vector)",
+        renamed={"c": "vector", "b": "vector"},
+    ),
+    "addr": Sample(
+        "c + np.outer(vector, vector)",
+        torch="torch.addr(c, vector, vector)",
+        renamed={"a": "vector", "b": "vector"},
+    ),
+    "adjoint": Sample("x.T", torch="torch.adjoint(x)"),
+    "bartlett_window": Sample(
+        "np.bartlett(n + 1)[:-1]", torch="torch.bartlett_window(n, dtype=torch.float64)"
+    ),
+    "blackman_window": Sample(
+        "np.blackman(n + 1)[:-1]", torch="torch.blackman_window(n, dtype=torch.float64)"
+    ),
+    "kaiser_window": Sample(
+        "np.kaiser(n + 1, 12.0)[:-1]", torch="torch.kaiser_window(n, dtype=torch.float64)"
+    ),
+    "cholesky_inverse": Sample("np.linalg.inv(positive)", torch="torch.cholesky_inverse(factor)"),
+    "diag_embed": Sample("x[..., None] * np.eye(4)", torch="torch.diag_embed(x)"),
+    "dist": Sample("np.linalg.norm(x - y)", torch="torch.dist(x, y)"),
+    "frac": Sample("x % 1.0", torch="torch.frac(x)"),
+    "frobenius_norm": same("(x,)", "np.linalg.norm(x)", "torch.linalg.norm(x)"),
+    "histc": Sample(
+        "np.histogram(x, bins, (low, high))[0]", torch="torch.histc(x, bins, low, high).long()"
+    ),
+    "index_copy": Sample("y[np.argsort(index)]", torch="torch.index_copy(x, 0, index, y)"),
+    "index_fill": Sample("np.full((3, 4), value)", torch="torch.index_fill(x, 0, index, value)"),
+    "is_nonzero": Sample("True", torch="torch.is_nonzero(torch.tensor(3))", renamed={"x": "n"}),
+    "msort": Sample("np.sort(x, 0)", torch="torch.msort(x)"),
+    "narrow": Sample("x[1:3]", torch="torch.narrow(x, 0, start, length)"),
+    "nuclear_norm": Sample("np.linalg.norm(x, 'nuc')", torch="torch.nuclear_norm(x)"),
+    "pdist": Sample(
+        "np.array([np.linalg.norm(x[i] - x[j]) for i, j in ((0, 1), (0, 2), (1, 2))])",
+        torch="torch.pdist(x)",
+    ),
+    "rsub": Sample("y - x", torch="torch.rsub(x, y)"),
+    "scalar_tensor": Sample(
+        "np.array(7.0)", torch="torch.scalar_tensor(value, dtype=torch.float64)"
+    ),
+    "split_with_sizes": Sample("(x[:1], x[1:])", torch="torch.split_with_sizes(x, sizes)"),
+    "triangular_solve": Sample(
+        "np.linalg.solve(np.triu(a), b)",
+        torch="torch.triangular_solve(b, a)[0]",
+    ),
+    "unique_consecutive": Sample(
+        "np.array([0, 2, 1])",
+        torch="torch.unique_consecutive(counts)",
+        renamed={"x": "counts"},
+    ),
+    "unsafe_chunk": same("(x, 2)", "np.array_split(x, 2)"),
+    "unsafe_split": Sample("(x[:2], x[2:])", torch="torch.unsafe_split(x, size)"),
+    "view_as_complex": Sample(
+        "x[:, 0] + 1j * x[:, 1]",
+        torch="torch.view_as_complex(x[:, :2].contiguous())",
+        renamed={"x": "x[:, :2]"},
+    ),
+    "view_as_real": Sample(
+        "np.stack([x, y], -1)", torch="torch.view_as_real(x + 1j * y)", renamed={"x": "x + 1j * y"}
+    ),
     # Of others than PyTorch
+    **{n: Sample(f"x.{ours}(1)", "(x, 1)", None) for n, ours in _REDUCED.items()},
+    **{n: same("(mask, 1)", "mask.all(1)", None) for n in ("reduce_all", "reduce_and")},
+    **{n: same("(mask, 1)", "mask.any(1)", None) for n in ("reduce_any", "reduce_or")},
+    **{n: same("(x, 0)", "x[::-1]", None) for n in ("rev", "reverse")},
+    **{
+        n: same("(spoiled,)", f"np.{ours}(spoiled)", None)
+        for n, ours in (("is_finite", "isfinite"), ("is_inf", "isinf"), ("is_nan", "isnan"))
+    },
+    **{
+        n: Sample("x[index]", torch=None, renamed={"index": "index"})
+        for n in ("dynamic_index_in_dim", "index_in_dim", "index_take")
+    },
+    "batch_matmul": Sample("a @ b", torch=None, renamed={"x": "a", "y": "b"}),
+    "bitcast_convert_type": Sample(
+        "x.view(np.int64)", torch=None, renamed={"x": "gt.tensor(x)", "dtype": "np.int64"}
+    ),
+    "broadcast_in_dim": Sample(
+        "np.broadcast_to(vector[:, None], (3, 4))",
+        torch=None,
+        renamed={"x": "vector", "own_shape": "(3, 1)"},
+    ),
+    "broadcasted_iota": Sample("np.indices((3, 4))[0]", torch=None),
+    "clip_by_value": same("(x, 0.3, 0.6)", "np.clip(x, 0.3, 0.6)", None),
+    "collapse": Sample("x.ravel()", torch=None, renamed={"shape": "12"}),
+    "convert_element_type": same("(x, 'float32')", "x.astype('float32')", None),
+    "cumlogsumexp": same("(x, 0)", "np.logaddexp.accumulate(x, 0)", None),
+    "device_get": Sample("x", torch=None, renamed={"x": "gt.tensor(x)"}),
+    "divide_no_nan": Sample(
+        "np.array([0.5, 0.0])",
+        torch=None,
+        renamed={"x": "np.array([1.0, 3.0])", "y": "np.array([2.0, 0.0])"},
+    ),
+    "dynamic_slice_in_dim": Sample("x[1:3]", torch=None),
+    "dynamic_slice": Sample("x[1:3]", torch=None),
+    **{
+        n: Sample("np.where(np.arange(3)[:, None] > 0, 7.0, x)", torch=None)
+        for n in ("dynamic_update_slice", "dynamic_update_slice_in_dim")
+    },
+    "erf_inv": same("(x,)", "scipy.special.erfinv(x)", None),
+    "gather_nd": Sample("x[[0, 2], [1, 3]]", torch=None, renamed={"indices": "pairs"}),
+    "hard_swish": same("(a,)", "a * np.clip(a + 3, 0, 6) / 6", None),
+    "integer_pow": same("(x, 3)", "x**3", None),
+    "iota": Sample("np.arange(5)", torch=None),
+    "l2_normalize": Sample("x / np.linalg.norm(x, axis=0)", torch=None),
+    "logmeanexp": Sample("np.log(np.mean(np.exp(x)))", torch=None),
+    "multiply_no_nan": Sample(
+        "np.array([2.0, 0.0])",
+        torch=None,
+        renamed={"x": "np.array([1.0, np.nan])", "y": "np.array([2.0, 0.0])"},
+    ),
+    "population_count": same("(counts,)", "np.bitwise_count(counts)", None),
+    "rank": Sample("2", torch=None),
+    "reduce_logsumexp": same("(x, 1)", "scipy.special.logsumexp(x, 1)", None),
+    "scatter_apply": Sample("x**2", torch=None, renamed={"f": "np.square"}),
+    "scatter_mul": Sample("x * y[np.argsort(index)]", torch=None, renamed={"values": "y"}),
+    "scatter_sub": Sample("x - y[np.argsort(index)]", torch=None, renamed={"values": "y"}),
+    "scatter_nd": Sample(
+        "(lambda z: (z.__setitem__(((0, 2), (1, 3)), 7.0), z)[1])(np.zeros((3, 4)))",
+        torch=None,
+        renamed={"indices": "pairs", "values": "np.full(2, 7.0)"},
+    ),
+    "segment_sum": Sample(
+        "np.bincount(counts, vector[[0, 1, 2, 0]])",
+        torch=None,
+        renamed={"index": "counts", "weights": "vector[[0, 1, 2, 0]]"},
+    ),
+    "unsorted_segment_sum": Sample(
+        "np.bincount(counts, vector[[0, 1, 2, 0]])",
+        torch=None,
+        renamed={"index": "counts", "weights": "vector[[0, 1, 2, 0]]"},
+    ),
+    "select_n": Sample(
+        "np.where(mask, x, y)", torch=None, renamed={"on_true": "x", "on_false": "y"}
+    ),
+    "sequence_mask": Sample("np.arange(5) < lengths[:, None]", torch=None),
+    "shift_left": same("(counts, 2)", "counts << 2", None),
+    "shift_right_arithmetic": same("(counts, 1)", "counts >> 1", None),
+    "slice": Sample("x[1:3]", torch=None),
+    "slice_in_dim": Sample("x[1:3]", torch=None),
+    "bessel_i0e": same("(x,)", "scipy.special.i0e(x)", None),
+    "bessel_i1e": same("(x,)", "scipy.special.i1e(x)", None),
+    "dynamic_update_index_in_dim": Sample("np.full((3, 4), 7.0)", torch=None),
+    "soft_sign": same("(a,)", "a / (1 + abs(a))", None),
+    "sort_key_val": Sample(
+        "(np.sort(vector), index[np.argsort(vector)])",
+        torch=None,
+        renamed={"x": "vector", "y": "index"},
+    ),
+    "squared_difference": Sample("(x - y) ** 2", torch=None),
+    "squareplus": Sample("(x + np.sqrt(x * x + 4)) / 2", torch=None),
+    "standardize": Sample(
+        "(x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)", torch=None
+    ),
+    **{
+        f"tensor_scatter_nd_{name}": Sample(
+            f"(lambda z: (np.{ufunc}.at(z, ((0, 2), (1, 3)), 7.0), z)[1])(x.copy())",
+            torch=None,
+            renamed={"indices": "pairs", "values": "np.full(2, 7.0)"},
+        )
+        for name, ufunc in _SCATTERED.items()
+    },
+    "tensor_scatter_nd_update": Sample(
+        "(lambda z: (z.__setitem__(((0, 2), (1, 3)), 7.0), z)[1])(x.copy())",
+        torch=None,
+        renamed={"indices": "pairs", "values": "np.full(2, 7.0)"},
+    ),
+    "top_k": same("(vector, 2)", "(np.sort(vector)[:0:-1], np.argsort(-vector)[:2])", None),
     "cast": same("(x, 'float32')", "x.astype('float32')", None),
     "constant": same("([1.0, 2.0],)", "np.array([1.0, 2.0])", None),
     "convert_to_tensor": same("([1.0, 2.0],)", "np.array([1.0, 2.0])", None),
@@ -155,6 +349,34 @@ _A_TOOL = "it is no function of arrays"
 _A_TRANSFORM = "it takes functions; what it gives is tested with the transforms"
 _A_TEXT = "what to do is said in words"
 _RANDOM = "it draws random numbers"
+_OF_CONTAINERS = (
+    "register_container register_dataclass register_pytree_node register_pytree_node_class "
+    "ravel_pytree tree_all tree_flatten tree_leaves tree_map tree_reduce tree_structure "
+    "tree_transpose tree_unflatten nest"
+)
+_TEXTS = (
+    "approx_max_k approx_min_k conv conv_with_general_padding conv_general_dilated_patches gru "
+    "conv_transpose gru_cell lstm lstm_cell max_pool1d_with_indices max_pool2d_with_indices "
+    "max_pool3d_with_indices "
+    "Array BoolTensor BufferDict DoubleTensor FloatTensor Function HalfTensor IntTensor "
+    "LongTensor Mesh NamedSharding P ParameterDict Ref ShapeDtypeStruct Size TensorSpec "
+    "all_gather axis_index backward block_until_ready case cfloat closure_convert "
+    "conv_general_dilated custom_linear_solve custom_root debug debug_infs debug_nans "
+    "debugging default_backend default_device default_matmul_precision device_count "
+    "devices diagonal_scatter disable_jit dot_general dot_product_attention "
+    "effects_barrier enable_x64 eval_shape float foldl foldr freeze function "
+    "functional_call functionalize fwd_and_bwd get_default_dtype grad_and_value "
+    "gradcheck gradgradcheck group hessians host_count host_id initial_seed int "
+    "is_signed linear_transpose local_device_count local_devices make_mesh "
+    "multi_head_attention_forward named_call named_scope new_ref no_gradient "
+    "optimization_barrier pca_lowrank pmax pmean pmin print process_count process_index "
+    "psum randint_like recompute_grad reduce_window resolve_conj resolve_neg "
+    "scatter_reduce seed select_and_scatter_add select_scatter set_default_device "
+    "set_default_tensor_type set_detect_anomaly set_float32_matmul_precision set_mesh "
+    "shard_map slice_scatter stack_module_state summary synchronize to_dlpack train "
+    "typeof upsample upsample_bilinear upsample_nearest vectorized_map "
+    "with_sharding_constraint"
+)
 MODULE_EXEMPT: dict[str, str] = {
     "use_deterministic_algorithms": _A_TOOL,
     **dict.fromkeys(
@@ -165,7 +387,7 @@ MODULE_EXEMPT: dict[str, str] = {
         _A_TOOL,
     ),
     **dict.fromkeys(
-        ("compile", "custom_gradient", "make_jaxpr", "pmap", "primitive", "tree_map"), _A_TRANSFORM
+        ("compile", "custom_gradient", "make_jaxpr", "pmap", "primitive"), _A_TRANSFORM
     ),
     **dict.fromkeys(("hessian_vector_product", "make_jvp", "make_vjp"), _A_TRANSFORM),
     **dict.fromkeys(("map_fn", "remat", "switch_case"), _A_TRANSFORM),
@@ -177,15 +399,23 @@ MODULE_EXEMPT: dict[str, str] = {
         ("integrate", "ndimage", "optimize", "signal", "sparse", "special", "stats"), _A_TOOL
     ),
     **dict.fromkeys(("GradScaler", "device", "keras", "utils"), _A_TEXT),
-    **dict.fromkeys(("ravel_pytree", "register_dataclass", "register_pytree_node"), _A_TEXT),
+    **dict.fromkeys(
+        _OF_CONTAINERS.split(),
+        "it is about containers; what it gives is tested with gt.tree",
+    ),
+    **dict.fromkeys(
+        _TEXTS.split(),
+        _A_TEXT,
+    ),
     **dict.fromkeys(("multinomial", "rand_like", "randn_like", "randperm"), _RANDOM),
 }
 
 # ---- methods of tensors -------------------------------------------------------------------------
 
 _OF_NUMPY = (
-    "angle ceil cosh exp2 expm1 floor isfinite isinf isnan log10 log1p log2 negative reciprocal "
-    "sign sinc sinh square tan trunc"
+    "angle arccos arcsin arcsinh arctan arctanh argwhere ceil corrcoef cosh deg2rad exp2 expm1 fix "
+    "fliplr flipud floor i0 isfinite isinf isnan isneginf isposinf log10 log1p log2 logical_not "
+    "negative positive rad2deg reciprocal sign signbit sinc sinh square tan trunc"
 )
 _ONE = {
     "absolute": "abs(x)",
@@ -202,14 +432,21 @@ _ONE = {
     "nansum": "x.sum()",
     **{n: f"np.{n}(x)" for n in _OF_NUMPY.split()},
 }
-_ONE["acosh"], _POINTS = "np.arccosh(x + 1)", {"acosh": "x + 1"}
+_ONE["acosh"] = _ONE["arccosh"] = "np.arccosh(x + 1)"
+_POINTS = {"acosh": "x + 1", "arccosh": "x + 1"}
+_OF_TWO = (
+    "arctan2 copysign float_power floor_divide fmax fmin fmod heaviside hypot isclose logaddexp "
+    "logaddexp2 logical_and logical_or logical_xor maximum minimum nextafter remainder true_divide"
+)
 _TWO = {
-    **{n: f"np.{n}(x, y)" for n in ("fmod", "logaddexp", "maximum", "minimum", "remainder")},
+    "atan2": "np.arctan2(x, y)",
+    **{n: f"np.{n}(x, y)" for n in _OF_TWO.split()},
     "allclose": "False",
     "xlogy": "scipy.special.xlogy(x, y)",
 }
 _METHOD_OPERATORS = {**_OPERATORS, "gt": ">", "ge": ">=", "add": "+", "subtract": "-"}
-_METHOD_OPERATORS |= {"multiply": "*", "divide": "/", "pow": "**"}
+_METHOD_OPERATORS |= {"multiply": "*", "divide": "/", "pow": "**", "not_equal": "!="}
+_METHOD_OPERATORS |= {"greater": ">", "greater_equal": ">=", "less": "<", "less_equal": "<="}
 
 
 def method(expected: str, torch: str | None = None, t: str = "x", **renamed: str) -> Sample:
@@ -314,15 +551,137 @@ TENSOR_SAMPLES: dict[str, Sample] = {
     ),
     "qr": method("np.linalg.qr(x.T)", "x.T.qr()", "x.T"),
     "slogdet": method("np.linalg.slogdet(a)", "a.slogdet()", "a"),
+    **{
+        n: method(
+            f"np.{n}(counts, index[[0, 1, 2, 0]])",
+            f"counts.{n}(index[[0, 1, 2, 0]])",
+            "counts",
+            other="index[[0, 1, 2, 0]]",
+        )
+        for n in (
+            *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift"),
+            *("bitwise_right_shift", "gcd", "lcm"),
+        )
+    },
+    "bitwise_not": method("~counts", "counts.bitwise_not()", "counts"),
+    "ldexp": method(
+        "np.ldexp(x, index[:, None])", "x.ldexp(index[:, None])", other="index[:, None]"
+    ),
+    "frexp": method("tuple(np.frexp(x))", "x.frexp()"),
+    "addbmm": method(
+        "c + (batch_a @ batch_b).sum(0)",
+        "c.addbmm(batch_a, batch_b)",
+        "c",
+        a="batch_a",
+        b="batch_b",
+    ),
+    "baddbmm": method(
+        "batch_b + batch_a @ batch_b",
+        "batch_b.baddbmm(batch_a, batch_b)",
+        "batch_b",
+        a="batch_a",
+        b="batch_b",
+    ),
+    "addcdiv": method("x + value * y / z", "x.addcdiv(y, z, value=value)", a="y", b="z"),
+    "addcmul": method("x + value * y * z", "x.addcmul(y, z, value=value)", a="y", b="z"),
+    "addmm": method("c + a @ b", "c.addmm(a, b)", "c"),
+    "addmv": method("vector + a @ vector", "vector.addmv(a, vector)", "vector", b="vector"),
+    "addr": method(
+        "c + np.outer(vector, vector)", "c.addr(vector, vector)", "c", a="vector", b="vector"
+    ),
+    "adjoint": method("x.T", "x.adjoint()"),
+    **{n: method("x.T", f"x.{n}") for n in ("H", "mH")},
+    "aminmax": method("(x.min(), x.max())", "x.aminmax()"),
+    "bool": method("mask", "mask.bool()", "mask"),
+    "byte": method("counts.astype(np.uint8)", "counts.byte()", "counts"),
+    "char": method("counts.astype(np.int8)", "counts.char()", "counts"),
+    "short": method("counts.astype(np.int16)", "counts.short()", "counts"),
+    "cfloat": method("x.astype(np.complex64)", "x.cfloat()"),
+    "cdouble": method("x.astype(np.complex128)", "x.cdouble()"),
+    "cholesky_inverse": method("np.linalg.inv(positive)", "factor.cholesky_inverse()", "factor"),
+    "cholesky_solve": method("np.linalg.solve(positive, b)", "b.cholesky_solve(factor)", "b"),
+    "clamp_max": method("np.minimum(x, high)", "x.clamp_max(high)"),
+    "clamp_min": method("np.maximum(x, low)", "x.clamp_min(low)"),
+    "diag_embed": method("x[..., None] * np.eye(4)", "x.diag_embed()"),
+    "diagflat": method("np.diagflat(vector, 1)", "vector.diagflat(k)", "vector"),
+    "dist": method("np.linalg.norm(x - y)", "x.dist(y)", other="y"),
+    "element_size": method("8", "x.element_size()"),
+    "equal": method("False", "x.equal(y)", other="y"),
+    "frac": method("x % 1.0", "x.frac()"),
+    "ger": method("np.outer(vector, vector)", "vector.ger(vector)", "vector", other="vector"),
+    "histc": method("np.histogram(x, bins, (low, high))[0]", "x.histc(bins, low, high).long()"),
+    "nanmedian": method("np.nanmedian(x)", None),
+    "histogram": method("np.histogram(x, bins)", None),
+    "hsplit": method("np.hsplit(x, 2)", "x.hsplit(2)", indices_or_sections="2"),
+    "vsplit": method("np.vsplit(x, [1])", "x.vsplit([1])", indices_or_sections="[1]"),
+    "dsplit": method(
+        "np.dsplit(x[None], 2)", "x[None].dsplit(2)", "x[None]", indices_or_sections="2"
+    ),
+    "igamma": method("scipy.special.gammainc(x, y)", "x.igamma(y)", other="y", gradtape="gt"),
+    "igammac": method("scipy.special.gammaincc(x, y)", "x.igammac(y)", other="y", gradtape="gt"),
+    "index_copy": method("y[np.argsort(index)]", "x.index_copy(0, index, y)", value="y"),
+    "index_fill": method("np.full((3, 4), value)", "x.index_fill(0, index, value)"),
+    "index_put": method(
+        "np.full((3, 4), 7.0)",
+        "x.index_put((index,), torch.tensor(7.0).double())",
+        indices="index",
+        values="7.0",
+    ),
+    "is_complex": method("False", "x.is_complex()"),
+    "is_floating_point": method("True", "x.is_floating_point()"),
+    "lerp": method("x + weight * (y - x)", "x.lerp(y, weight)", other="y"),
+    "logdet": method("np.log(np.linalg.det(positive))", "positive.logdet()", "positive"),
+    "logit": method("np.log(x / (1 - x))", "x.logit()", gradtape="gt"),
+    "matrix_exp": method("scipy.linalg.expm(a)", "a.matrix_exp()", "a"),
+    "msort": method("np.sort(x, 0)", "x.msort()"),
+    "nanquantile": method("np.nanquantile(x, 0.5, 0)", "x.nanquantile(0.5, 0)", q="0.5"),
+    "ndimension": method("2", "x.ndimension()"),
+    "nelement": method("12", "x.nelement()"),
+    "get_shape": method("(3, 4)", None),
+    "new_full": method("np.full((2, 3), 7.0)", "x.new_full((2, 3), 7.0)", shape="(2, 3)"),
+    "pinverse": method("np.linalg.pinv(x)", "x.pinverse()"),
+    "prelu": method("np.where(a > 0, a, 0.25 * a)", "a.prelu(torch.tensor([0.25]).double())", "a"),
+    "rot90": method("np.rot90(x, 1)", "x.rot90(1, (0, 1))", axes="(0, 1)"),
+    "scatter": method(
+        "(lambda z: (np.put_along_axis(z, places[:1], y[:1], 0), z)[1])(x.copy())",
+        "x.scatter(0, places[:1], y)",
+        index="places[:1]",
+        source="y",
+    ),
+    "select": method("x[1]", "x.select(0, 1)", number="1"),
+    "solve": method("np.linalg.solve(a, b)", None, "a", other="b"),
+    "split_with_sizes": method("(x[:1], x[1:])", "x.split_with_sizes(sizes)"),
+    "swapdims": method("x.T", "x.swapdims(0, 1)"),
+    "take_along_dim": method(
+        "np.take_along_axis(x, places, 0)", "x.take_along_dim(places, 0)", index="places"
+    ),
+    "unfold": method("np.stack([x[0:2], x[1:3]]).swapaxes(1, 2)", "x.unfold(0, size, 1)"),
+    "tensor_split": method("np.array_split(x, 2)", "x.tensor_split(2)"),
     "new_ones": method("np.ones((2, 3))", "x.new_ones((2, 3))", shape="(2, 3)"),
     "new_zeros": method("np.zeros((2, 3))", "x.new_zeros((2, 3))", shape="(2, 3)"),
     "new_tensor": method("np.array([1.0, 2.0])", "x.new_tensor([1.0, 2.0])", values="[1.0, 2.0]"),
 }
 
 _IN_PLACE = "it is a statement that changes the tensor"
+_IN_PLACE_NAMES = (
+    "abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctanh arctan2 asin asinh atan "
+    "atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
+    "bitwise_xor ceil clip copysign cos cosh deg2rad digamma divide erf erfc erfinv exp exp2 expm1 "
+    "fix float_power floor floor_divide fmod gcd heaviside hypot i0 index_copy index_fill "
+    "index_put lcm ldexp lgamma log log10 log1p log2 logical_and logical_not logical_or "
+    "logical_xor multiply nan_to_num neg negative nextafter pow rad2deg reciprocal relu remainder "
+    "round sigmoid sign sin sinc sinh sqrt square subtract t tan tanh transpose tril triu "
+    "true_divide trunc unsqueeze xlogy"
+)
 TENSOR_EXEMPT: dict[str, str] = {
     **dict.fromkeys(("add_", "sub_", "mul_", "div_", "clamp_", "copy_", "detach_"), _IN_PLACE),
-    **dict.fromkeys(("fill_", "scatter_add_", "squeeze_", "zero_", "at"), _IN_PLACE),
+    **dict.fromkeys(("fill_", "scatter_add_", "squeeze_", "zero_"), _IN_PLACE),
+    **dict.fromkeys((f"{name}_" for name in _IN_PLACE_NAMES.split()), _IN_PLACE),
+    **dict.fromkeys(("fill_diagonal_", "index_add_", "masked_fill_", "scatter_"), _IN_PLACE),
+    **dict.fromkeys(("bernoulli", "multinomial", "normal_", "uniform_"), _RANDOM),
+    **dict.fromkeys(("bfloat16", "new_empty"), "its numbers cannot be compared"),
+    **dict.fromkeys(("data_ptr", "grad_fn", "is_contiguous", "is_cuda", "pin_memory"), _A_TOOL),
+    **dict.fromkeys(("scatter_reduce", "share_memory_"), _A_TEXT),
     **dict.fromkeys(("block_until_ready", "contiguous"), _A_TEXT),
     **dict.fromkeys(("cpu", "cuda", "requires_grad_", "retain_grad", "to", "type"), _A_TOOL),
     "unflatten": _A_TEXT,
@@ -338,6 +697,11 @@ NUMPY_SAMPLES: dict[str, Sample] = {
     "np.vectorize": same("(np.sin,)", "np.sin(vector)"),
 }
 
+_TREE_NAMES = (
+    "all flatten flatten_with_path leaves leaves_with_path map map_with_path reduce structure "
+    "transpose unflatten"
+)
+_OF_A_TREE = "it is about containers; what it gives is tested with gt.tree"
 NAMES_EXEMPT: dict[str, dict[str, str]] = {
     "data": dict.fromkeys(("IterableDataset", "default_collate"), _A_TEXT),
     "nn": {
@@ -347,6 +711,14 @@ NAMES_EXEMPT: dict[str, dict[str, str]] = {
             for rank in (1, 2, 3)
         },
         **dict.fromkeys(("DataParallel", "Dense", "Input", "InputLayer"), _A_TEXT),
+        **dict.fromkeys(
+            ("bias_add", "hard_swish", "l2_loss", "l2_normalize", "lrelu", "moments", "upsample"),
+            "the function that it names is tested as an op",
+        ),
+        **dict.fromkeys(
+            (f"{kind}_cross_entropy_with_logits" for kind in ("sigmoid", "softmax")), _A_TEXT
+        ),
+        "sparse_softmax_cross_entropy_with_logits": _A_TEXT,
         **dict.fromkeys(("rnn", "pack_padded_sequence", "pack_sequence"), _A_TEXT),
         **dict.fromkeys(("pad_packed_sequence", "pad_sequence"), _A_TEXT),
     },
@@ -364,7 +736,17 @@ NAMES_EXEMPT: dict[str, dict[str, str]] = {
         **dict.fromkeys(("pareto", "binomial", "choice"), _RANDOM),
         **dict.fromkeys(("integers", "multivariate_normal", "random", "shuffle"), _RANDOM),
         "standard_normal": _RANDOM,
+        **dict.fromkeys(("lognormal", "orthogonal", "rademacher", "truncated_normal"), _RANDOM),
     },
+    "tree": dict.fromkeys(
+        (
+            *(f"tree_{name}" for name in _TREE_NAMES.split()),
+            *("any", "broadcast", "flatten_with_path", "iter", "keystr", "map_structure", "paths"),
+            *("ravel_pytree", "register_dataclass", "register_pytree_node", "sum", "treedef_leaf"),
+            *("register_pytree_node_class", "register_pytree_with_keys"),
+        ),
+        _OF_A_TREE,
+    ),
     "training": dict.fromkeys(
         ("LearningRateScheduler", "ModelCheckpoint", "ReduceLROnPlateau", "TensorBoard"), _A_TEXT
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any
 
@@ -12,7 +13,7 @@ import elsewhere_samples as samples
 import gradtape as gt
 from elsewhere_samples import FUNCTIONS, VARIABLES, Sample
 from gradtape.advice.foreign_names import MODULE, NAMES, NUMPY
-from gradtape.advice.tensor_attributes import TENSOR
+from gradtape.advice.tensor_attributes import COMPILED, TAPE, TENSOR, MissingAttribute
 
 TABLES: list[tuple[dict[str, str], dict[str, Sample], dict[str, str]]] = [
     (MODULE, samples.MODULE_SAMPLES, samples.MODULE_EXEMPT),
@@ -58,6 +59,21 @@ def test_every_name_has_a_sample_or_a_reason() -> None:
     for table, rows, exempt in TABLES:
         assert rows.keys() | exempt.keys() == table.keys()
         assert not rows.keys() & exempt.keys()
+
+
+def test_no_row_is_about_a_name_that_is_there() -> None:
+    assert [
+        name for name in TENSOR if not isinstance(vars(gt.Tensor)[name], MissingAttribute)
+    ] == []
+    assert [name for name in MODULE if name in dir(gt)] == []
+
+
+def test_the_names_in_texts_exist() -> None:
+    texts = [*MODULE.values(), *TENSOR.values(), *COMPILED.values(), *TAPE.values()]
+    paths = {path for text in texts for path in re.findall(r"\bgt((?:\.[A-Za-z]\w*)+)", text)}
+    assert len(paths) > 100
+    for path in paths:
+        operator.attrgetter(path[1:])(gt)
 
 
 @pytest.mark.parametrize(("advice", "name", "sample"), EVERY)
@@ -110,3 +126,42 @@ def test_what_they_give() -> None:
             whole = [p.resolve_conj() if isinstance(p, torch.Tensor) else p for p in parts]
             expected = eval(sample.expected, {**FUNCTIONS, **VARIABLES})
             assert_same([np.asarray(part) for part in whole], expected)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_names_of_other_compiled_functions(name: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(f"{name!r}; {COMPILED[name]}")):
+        getattr(gt.jit(np.sin), name)
+
+
+@pytest.mark.parametrize("name", TAPE)
+def test_names_of_other_tapes(name: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(f"{name!r}; {TAPE[name]}")):
+        getattr(gt.GradientTape(), name)
+
+
+def test_names_that_no_library_has() -> None:
+    for thing in (gt.jit(np.sin), gt.GradientTape()):
+        with pytest.raises(AttributeError, match=r"has no attribute 'zzz'$"):
+            thing.zzz  # noqa: B018
+        assert not {*COMPILED, *TAPE}.intersection(dir(thing))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: gt.jit(np.sin, donate_argnums=0),
+            "got donate_argnums=, .*; leave it out: arguments are not written",
+        ),
+        (lambda: gt.jit(np.sin, fullgraph=True), "got fullgraph=.*; leave it out"),
+        (lambda: gt.jit(np.sin, static_argname="n"), r"did you mean static_argnames=\?"),
+        (lambda: gt.grad(np.sin, argnum=1), "got argnum=; it is called argnums= here"),
+        (lambda: gt.value_and_grad(np.sin, argnum=1), "it is called argnums= here"),
+        (lambda: gt.grad(np.sin, allow_int=True), "got allow_int=, expected"),
+        (lambda: gt.jacrev(np.sin, argnum=1), "it is called argnums= here"),
+    ],
+)
+def test_keywords_of_other_transforms(call: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        call()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.op import registry
 from gradtape.core.state import current
 from gradtape.errors import ArgumentError
@@ -339,7 +339,7 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
 
 
 def leaves(result: Any) -> list[Any]:
-    found: list[Any] = tree.flatten(result)[0]
+    found: list[Any] = containers.flatten(result)[0]
     return found
 
 

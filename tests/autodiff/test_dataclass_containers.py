@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 
 try:
@@ -180,7 +180,7 @@ def test_tangents_and_second_order(make):
 @kinds
 def test_vmap_over_a_batch_of_instances(make):
     many = make(np.stack([W, 2 * W]), np.stack([B, B]))
-    axes = tree.map_leaves(lambda leaf: 0 if np.ndim(leaf) else None, many)
+    axes = containers.map_leaves(lambda leaf: 0 if np.ndim(leaf) else None, many)
     found = gt.vmap(gt.grad(loss), in_axes=(axes, None))(many, X[0])
     expected = [gt.grad(dict_loss)({"w": w, "b": B}, X[0])["w"] for w in (W, 2 * W)]
     np.testing.assert_allclose(found.w, expected, rtol=1e-14)
@@ -202,7 +202,7 @@ def test_jacobians_loops_and_checkpoints(make):
     np.testing.assert_array_equal(jacobian.b, np.eye(2))
 
     def step(p, x):
-        return tree.map_leaves(lambda leaf: leaf * 0.5, p), loss(p, x)
+        return containers.map_leaves(lambda leaf: leaf * 0.5, p), loss(p, x)
 
     for scan in (gt.scan, gt.jit(gt.scan, static_argnums=0)):
         last, losses = scan(step, make(W, B), X)
@@ -215,7 +215,7 @@ def test_jacobians_loops_and_checkpoints(make):
 @kinds
 def test_tape_sources(make):
     tape = gt.GradientTape()
-    watched = tree.map_leaves(tape.watch, make(W, B))
+    watched = containers.map_leaves(tape.watch, make(W, B))
     value = loss(watched, X[0])
     found = tape.gradient(value, watched)
     np.testing.assert_allclose(found.w.numpy(), gt.grad(loss)(make(W, B), X[0]).w)
@@ -228,7 +228,7 @@ def test_results_and_aux_are_containers(make):
 
     grads, aux = gt.grad(layer, has_aux=True)(make(W, B), X[0])
     assert type(aux) is type(grads) is type(make(W, B))
-    doubled = gt.jit(lambda p: tree.map_leaves(lambda leaf: 2 * leaf, p))(make(W, B))
+    doubled = gt.jit(lambda p: containers.map_leaves(lambda leaf: 2 * leaf, p))(make(W, B))
     check(doubled, {"w": 2 * W, "b": 2 * B}, make(W, B))
 
 
@@ -274,11 +274,11 @@ def powers(p):
 
 
 def test_static_fields_are_part_of_the_structure():
-    leaves, structure = tree.flatten(Configured(W, B, 3))
+    leaves, structure = containers.flatten(Configured(W, B, 3))
     assert len(leaves) == 2
-    assert structure == tree.flatten(Configured(B, W, 3))[1]
-    assert hash(structure) == hash(tree.flatten(Configured(B, W, 3))[1])
-    assert structure != tree.flatten(Configured(W, B, 2))[1]
+    assert structure == containers.flatten(Configured(B, W, 3))[1]
+    assert hash(structure) == hash(containers.flatten(Configured(B, W, 3))[1])
+    assert structure != containers.flatten(Configured(W, B, 2))[1]
     assert "power=3" in str(structure)
     np.testing.assert_array_equal(gt.grad(powers)(Configured(W, B, 3)).w, 3 * W**2)
 
@@ -345,7 +345,7 @@ def test_fields_that_are_not_set_stay_so():
     assert not hasattr(found, "cache")
     full = Lazy(W)
     full.cache = B
-    assert tree.flatten(full)[1] != tree.flatten(Lazy(W))[1]
+    assert containers.flatten(full)[1] != containers.flatten(Lazy(W))[1]
     np.testing.assert_array_equal(gt.grad(lambda p: np.sum(p.cache))(full).cache, np.ones(2))
 
 
@@ -382,7 +382,7 @@ class Spec:
     "value", [Color.RED, Failure(W), Plain, Spec((2,), float), Typed[int]], ids=repr
 )
 def test_leaves_that_look_like_dataclasses(value):
-    leaves, structure = tree.flatten([value])
+    leaves, structure = containers.flatten([value])
     assert leaves == [value]
     assert structure.num_leaves == 1
 
@@ -458,49 +458,13 @@ def test_instances_are_not_kept_alive():
     local = make_class()
     value = W.copy().view(Weak)
     reference = weakref.ref(value)
-    tree.flatten([local(value)])
+    containers.flatten([local(value)])
     del value
     gc.collect()
     assert reference() is None
 
 
-# ---- register_container -------------------------------------------------------------------------
-
-
-class Line:
-    def __init__(self, slope, offset, name="line"):
-        self.slope, self.offset, self.name = slope, offset, name
-
-
-def test_registered_classes():
-    gt.register_container(
-        Line,
-        lambda line: ((line.slope, line.offset), line.name, ("slope", "offset")),
-        lambda name, parts: Line(*parts, name),
-    )
-    found = gt.grad(lambda line: np.sum(line.slope * 3.0) + line.offset)(Line(W, 1.0, "a"))
-    assert found.name == "a"
-    np.testing.assert_array_equal(found.slope, np.full_like(W, 3.0))
-    with pytest.raises(DTypeError, match=r"argument 0\.offset is a str"):
-        gt.grad(lambda line: line.slope)(Line(1.0, "x"))
-    # Without names, children are numbered.
-    gt.register_container(Line, lambda line: ([line.slope], None), lambda _, p: Line(*p, None))
-    assert len(tree.flatten(Line(1.0, 2.0))[0]) == 1
-
-
-def test_registering_overrides_fields():
-    local = make_class()
-    assert len(tree.flatten([local(W)])[0]) == 1
-    gt.register_container(local, lambda p: ((), None), lambda _, __: local(None))
-    assert tree.flatten([local(W)])[0] == []
-
-
-def test_what_cannot_be_registered():
-    for cls, text in ((list, "by itself"), (3, "an int"), (np.ndarray, "a class of arrays")):
-        with pytest.raises(ArgumentError, match=text):
-            gt.register_container(cls, tuple, tuple)
-    with pytest.raises(ArgumentError, match="unflatten"):
-        gt.register_container(Line, tuple, None)
+# ---- containers without an end ------------------------------------------------------------------
 
 
 @dataclass

@@ -28,7 +28,7 @@ def test_it_is_jvp_with_the_function_run_once() -> None:
         return function(p)
 
     out, push = gt.linearize(counted, P)
-    for tangent in (T, gt.tree.map_leaves(lambda t: 2.0 * t, T)):
+    for tangent in (T, gt.tree.map(lambda t: 2.0 * t, T)):
         value, expected = gt.jvp(function, (P,), (tangent,))
         for name, own in push(tangent).items():
             np.testing.assert_allclose(own, expected[name], rtol=1e-12, atol=1e-14)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from gradtape.gradients import per_sample_norms as norms_module
 
@@ -253,7 +253,7 @@ def test_norms_in_other_ways(name: str) -> None:
     if name != "branch on a value":
         compiled = gt.jit(gt.per_sample_norms(loss))
         np.testing.assert_allclose(compiled(params, samples), expected, rtol=1e-10)
-    tensors = tree.map_leaves(gt.tensor, params)
+    tensors = containers.map_leaves(gt.tensor, params)
     found = gt.per_sample_norms(loss)(tensors, samples)
     assert isinstance(found, gt.Tensor)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-10)

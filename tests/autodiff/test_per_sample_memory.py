@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.gradients import per_sample_norms
 
 BATCH = 32
@@ -114,7 +114,7 @@ def peak(function: Any, *args: Any) -> int:
 
 
 def nbytes(container: Any) -> int:
-    return sum(leaf.nbytes for leaf in tree.flatten(container)[0])
+    return sum(leaf.nbytes for leaf in containers.flatten(container)[0])
 
 
 @layers

@@ -5,7 +5,7 @@ import pytest
 import scipy.optimize
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import (
     ArgumentError,
     ConversionError,
@@ -279,7 +279,7 @@ OWNED = {
 def test_results_are_writeable_contiguous_and_share_no_memory(compute):
     x, y = np.arange(9.0).reshape(3, 3), np.eye(3)
     results = compute(x, y)
-    leaves = tree.flatten(results)[0]
+    leaves = containers.flatten(results)[0]
     for i, a in enumerate(leaves):
         assert type(a) is np.ndarray
         assert a.flags.writeable

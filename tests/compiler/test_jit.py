@@ -155,7 +155,7 @@ CONTAINERS: dict[str, Any] = {
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_containers_in_and_out(name: str) -> None:
     def doubled(tree: Any) -> Any:
-        return gt.tree.map_leaves(lambda leaf: leaf * 2, tree)
+        return gt.tree.map(lambda leaf: leaf * 2, tree)
 
     compiled = gt.jit(Counted(doubled))
     for _ in range(3):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.tracked_number import TrackedNumber
 from gradtape.errors import ConversionError, WriteError
 from numpy_calls import CALLS, POINT, by_floats, call, flat, slopes
@@ -31,7 +31,7 @@ EXEMPT = {
 def by_objects(name: str, p: Any) -> Any:
     out = call(name, p, np.array)
     # As a transform does with what a function returns.
-    return flat(tree.map_leaves(lambda x: gt.asarray(x) if is_objects(x) else x, out))
+    return flat(containers.map_leaves(lambda x: gt.asarray(x) if is_objects(x) else x, out))
 
 
 def is_objects(value: Any) -> bool:

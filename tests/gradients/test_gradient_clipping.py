@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ArgumentError, DTypeError, NonFiniteError, ShapeError
 
 g = gt.gradients
@@ -21,7 +21,7 @@ class Layer:
     b: Any = None
 
 
-def containers(dtype: Any = np.float64) -> dict[str, Any]:
+def kinds_of(dtype: Any = np.float64) -> dict[str, Any]:
     """The same numbers, of norm 13, in several containers."""
     a, b, c = (np.array(x, dtype) for x in ([3.0, 4.0], [[12.0], [0.0]], 0.0))
     return {
@@ -35,11 +35,11 @@ CLIPS = {
     "global norm": lambda x: g.clip_by_global_norm(x, 1.0),
     "norm": lambda x: g.clip_by_norm(x, 2.0),
     "value": lambda x: g.clip_by_value(x, 3.5),
-    "adaptive": lambda x: g.adaptive_clip(x, tree.map_leaves(lambda v: v * 0 + 0.5, x), 0.1),
+    "adaptive": lambda x: g.adaptive_clip(x, containers.map_leaves(lambda v: v * 0 + 0.5, x), 0.1),
     "auto": lambda x: g.AutoClip(50.0).apply(x, g.AutoClip(50.0).init(x))[0],
 }
 clips = pytest.mark.parametrize("clip", CLIPS.values(), ids=CLIPS)
-places = pytest.mark.parametrize("kind", containers())
+places = pytest.mark.parametrize("kind", kinds_of())
 
 
 def test_names_are_those_of_the_guide() -> None:
@@ -53,10 +53,10 @@ def test_names_are_those_of_the_guide() -> None:
 @places
 def test_containers_and_dtypes_are_kept(clip: Any, kind: str) -> None:
     for dtype in (np.float64, np.float32, np.float16, gt.bfloat16):
-        grads = containers(dtype)[kind]
+        grads = kinds_of(dtype)[kind]
         made = clip(grads)
-        assert tree.flatten(made)[1] == tree.flatten(grads)[1]
-        for new, old in zip(tree.flatten(made)[0], tree.flatten(grads)[0], strict=True):
+        assert containers.flatten(made)[1] == containers.flatten(grads)[1]
+        for new, old in zip(containers.flatten(made)[0], containers.flatten(grads)[0], strict=True):
             assert (type(new), new.dtype, new.shape) == (np.ndarray, old.dtype, old.shape)
             assert not np.shares_memory(new, old)
 
@@ -64,11 +64,11 @@ def test_containers_and_dtypes_are_kept(clip: Any, kind: str) -> None:
 @clips
 @places
 def test_tensors_and_compiled(clip: Any, kind: str) -> None:
-    grads = containers()[kind]
-    expected = tree.flatten(clip(grads))[0]
-    tensors = tree.flatten(clip(tree.map_leaves(gt.tensor, grads)))[0]
+    grads = kinds_of()[kind]
+    expected = containers.flatten(clip(grads))[0]
+    tensors = containers.flatten(clip(containers.map_leaves(gt.tensor, grads)))[0]
     assert all(isinstance(x, gt.Tensor) for x in tensors)
-    compiled = tree.flatten(gt.jit(clip)(grads))[0]
+    compiled = containers.flatten(gt.jit(clip)(grads))[0]
     for x, y, z in zip(expected, tensors, compiled, strict=True):
         np.testing.assert_allclose(y.numpy(), x, rtol=1e-14)
         np.testing.assert_allclose(z, x, rtol=1e-14)
@@ -79,14 +79,14 @@ def test_tensors_and_compiled(clip: Any, kind: str) -> None:
 
 @places
 def test_global_norm(kind: str) -> None:
-    grads = containers()[kind]
+    grads = kinds_of()[kind]
     assert g.global_norm(grads) == 13.0
     clipped, norm = g.clip_by_global_norm(grads, 6.5, return_norm=True)
     assert norm == 13.0
-    for new, old in zip(tree.flatten(clipped)[0], tree.flatten(grads)[0], strict=True):
+    for new, old in zip(containers.flatten(clipped)[0], containers.flatten(grads)[0], strict=True):
         np.testing.assert_array_equal(new, old / 2)
     same = g.clip_by_global_norm(grads, 13.0)
-    for new, old in zip(tree.flatten(same)[0], tree.flatten(grads)[0], strict=True):
+    for new, old in zip(containers.flatten(same)[0], containers.flatten(grads)[0], strict=True):
         np.testing.assert_array_equal(new, old)
 
 
@@ -232,7 +232,7 @@ by_norm = pytest.mark.parametrize("name", BY_NORM)
 
 @by_norm
 def test_the_leaf_is_named(name: str) -> None:
-    params = tree.map_leaves(np.ones_like, WRONG)
+    params = containers.map_leaves(np.ones_like, WRONG)
     run = BY_NORM[name] if name != "adaptive_clip" else lambda x: g.adaptive_clip(x, params)
     with pytest.raises(
         NonFiniteError,
@@ -240,7 +240,7 @@ def test_the_leaf_is_named(name: str) -> None:
     ):
         run(WRONG)
     with pytest.raises(FloatingPointError):
-        run(tree.map_leaves(gt.tensor, WRONG))
+        run(containers.map_leaves(gt.tensor, WRONG))
 
 
 @pytest.mark.parametrize("compiled", [False, True])

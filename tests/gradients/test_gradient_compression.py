@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.io.leaf_names import named_leaves
 
@@ -40,7 +40,7 @@ def test_what_is_sent_and_what_is_kept_is_everything(
         grads = draw(rng, dtype)
         message = compressor.compress(grads)
         received = compressor.decompress(message)
-        assert tree.flatten(received)[1] == tree.flatten(grads)[1]
+        assert containers.flatten(received)[1] == containers.flatten(grads)[1]
         assert received["w"].dtype == dtype
         exact = {name: x.astype(float) for name, x in grads.items() if x is not None}
         part = {name: received[name].astype(float) for name in exact}
@@ -109,7 +109,7 @@ def test_gradients_that_are_missing(make: Any, compiled: bool, rng: np.random.Ge
     sent: dict[str, Any] = {}
     for grads in given:
         received, state = step(grads, state)
-        assert tree.flatten(received)[1] == tree.flatten(grads)[1]
+        assert containers.flatten(received)[1] == containers.flatten(grads)[1]
         for into, tree_of_arrays in ((total, grads), (sent, received)):
             for name, x in named_leaves(tree_of_arrays, "")[0].items():
                 into[name] = into.get(name, 0) + x
@@ -148,7 +148,7 @@ def test_compiled_and_tensors(make: Any, rng: np.random.Generator) -> None:
         for name in ("w", "b", "conv", "scale"):
             np.testing.assert_allclose(received[name], expected[name], atol=1e-12)
         assert message.nbytes == make().compress(grads).nbytes
-    tensors = make()(tree.map_leaves(gt.tensor, draw(rng)))
+    tensors = make()(containers.map_leaves(gt.tensor, draw(rng)))
     assert isinstance(tensors["w"], gt.Tensor)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import gradtape as gt
 from every_case import FURTHER, call_of, each, pulled
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.deferrable import deferrable
 from gradtape.errors import ConversionError, UnknownSizeError, UnsupportedError
 from gradtape.lazy.context import Context
@@ -35,22 +35,22 @@ class Lazy:
 
     def __init__(self, case: OpCase, *, sized: bool) -> None:
         self.ctx = Context()
-        leaves, structure = tree.flatten((tuple(case.args), case.params))
+        leaves, structure = containers.flatten((tuple(case.args), case.params))
         self.feed = {}
         for n, leaf in enumerate(leaves):
             if isinstance(leaf, np.ndarray):
                 shape = leaf.shape if sized else None
                 leaves[n] = self.ctx.placeholder(f"x{n}", shape, dtype=leaf.dtype)
                 self.feed[leaves[n]] = leaf
-        args, params = tree.unflatten(structure, leaves)
-        self.results = tree.flatten(case.function(*args, **params))[0]
+        args, params = containers.unflatten(structure, leaves)
+        self.results = containers.flatten(case.function(*args, **params))[0]
 
     def evaluated(self) -> list:
         found = []
         for result in self.results:
             lazy = isinstance(result, gt.Tensor) and result.record is not None
             found.append(result.eval(self.ctx, self.feed) if lazy else result)
-        return tree.flatten(found)[0]
+        return containers.flatten(found)[0]
 
 
 def asked_by_the_sample(error: UnknownSizeError) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 
 RNG = np.random.default_rng(0)
@@ -28,7 +28,7 @@ def plain(x):
 
 
 def assert_close(a, b, bound=1e-10):
-    for x, y in zip(tree.flatten(a)[0], tree.flatten(b)[0], strict=True):
+    for x, y in zip(containers.flatten(a)[0], containers.flatten(b)[0], strict=True):
         np.testing.assert_allclose(plain(x), plain(y), rtol=bound, atol=bound)
 
 
@@ -126,7 +126,7 @@ def test_transforms_agree(make, args):
     assert_close([w.grad for w in net.parameters()], eager)
     assert_close(gt.jit(gt.grad(loss))(net, *args), eager)
     each = gt.vmap(gt.grad(loss), in_axes=(None, *(0,) * len(args)))(net, *args)
-    assert_close(tree.map_leaves(lambda g: gt.sum(g, axis=0), each), eager)
+    assert_close(containers.map_leaves(lambda g: gt.sum(g, axis=0), each), eager)
     with gt.no_grad():
         assert not net(*args).requires_grad
 
@@ -310,12 +310,12 @@ def test_lora_in_transforms():
     assert len(trained(net)) == 4
     net.head.lora_B = gt.nn.Parameter(np.ones((4, 2)))
     grads = gt.grad(loss)(net, X)
-    assert len(tree.flatten(grads)[0]) == 4
+    assert len(containers.flatten(grads)[0]) == 4
     assert_close(gt.jit(gt.grad(loss))(net, X), grads)
     step = gt.jit(lambda net, x: (net, loss(net, x)))
     with gt.no_grad():
         made_net, _ = step(net, X)
-    assert len(tree.flatten(gt.grad(loss)(made_net, X))[0]) == 4
+    assert len(containers.flatten(gt.grad(loss)(made_net, X))[0]) == 4
     gt.nn.mark_only_lora_as_trainable(made_net.requires_grad_())
     assert trained(made_net) == trained(net)
 

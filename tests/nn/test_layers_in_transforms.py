@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ShapeError, WriteError
 
 ROWS = np.array([[1, 0, 3], [2, 2, 0]])
@@ -55,7 +55,7 @@ def loss(net: Any, x: Any) -> Any:
 
 
 def assert_close(ours: Any, expected: Any) -> None:
-    pairs = zip(tree.flatten(ours)[0], tree.flatten(expected)[0], strict=True)
+    pairs = zip(containers.flatten(ours)[0], containers.flatten(expected)[0], strict=True)
     for a, b in pairs:
         np.testing.assert_allclose(gt.asarray(a).detach(), gt.asarray(b).detach(), 1e-10, 1e-12)
 
@@ -128,8 +128,8 @@ def test_buffers_do_not_take_a_batch(name: str, rng: np.random.Generator) -> Non
 @BUFFERED
 def test_stacked_layers_have_statistics_each(name: str, rng: np.random.Generator) -> None:
     net, x = made(name, rng)
-    leaves, structure = tree.flatten(net, view=tree.ALL_ARRAYS)
-    many = tree.unflatten(structure, [gt.stack([leaf.detach()] * 2) for leaf in leaves])
+    leaves, structure = containers.flatten(net, view=containers.ALL_ARRAYS)
+    many = containers.unflatten(structure, [gt.stack([leaf.detach()] * 2) for leaf in leaves])
     xs = np.stack([x, 2 * x + 1])
     with gt.no_grad():
         out = gt.vmap(lambda net, x: net(x))(many, xs)

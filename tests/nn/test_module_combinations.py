@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import nn, tree
+from gradtape import containers, nn
 from gradtape.errors import ShapeError, WriteError
 
 F64 = {"dtype": gt.float64}
@@ -46,7 +46,7 @@ def one(module, x, y):
 
 
 def arrays(module):
-    return [np.asarray(gt.stop_gradient(leaf)) for leaf in tree.flatten(module)[0]]
+    return [np.asarray(gt.stop_gradient(leaf)) for leaf in containers.flatten(module)[0]]
 
 
 def by_tape(module, x, y):
@@ -95,13 +95,13 @@ def test_all_ways_to_a_gradient_agree(name):
 def test_second_derivatives_agree(name):
     gt.manual_seed(0)
     module = MODULES[name]()
-    leaves, structure = tree.flatten(module)
-    direction = tree.unflatten(
+    leaves, structure = containers.flatten(module)
+    direction = containers.unflatten(
         structure, [np.cos(np.arange(x.size)).reshape(x.shape) for x in leaves]
     )
     grad = gt.grad(lambda m: loss(m, B, C))
     moved = [
-        tree.unflatten(
+        containers.unflatten(
             structure, [x + h * d for x, d in zip(arrays(module), arrays(direction), strict=True)]
         )
         for h in (1e-5, -1e-5)
@@ -130,9 +130,9 @@ def test_an_ensemble_is_stepped_by_one_compiled_function():
         return rule.apply(module, gradient, state)
 
     alone = [(made(seed), rule.init(made(seed))) for seed in (0, 1)]
-    flat = [tree.flatten(made(seed), view=tree.ALL_ARRAYS) for seed in (0, 1)]
+    flat = [containers.flatten(made(seed), view=containers.ALL_ARRAYS) for seed in (0, 1)]
     pairs = zip(*(leaves for leaves, _ in flat), strict=True)
-    stacked = tree.unflatten(
+    stacked = containers.unflatten(
         flat[0][1], [gt.tensor(np.stack([leaf.detach() for leaf in pair])) for pair in pairs]
     )
     state, together = gt.vmap(rule.init)(stacked), gt.jit(gt.vmap(step))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.compiler.program import Program
 from gradtape.errors import GrowingHistoryWarning, WriteError
 
@@ -253,8 +253,8 @@ def test_a_module_that_was_returned_can_be_used_from_outside():
 
 
 def stacked(net, count):
-    leaves, structure = tree.flatten(net, view=tree.ALL_ARRAYS)
-    return tree.unflatten(structure, [gt.stack([leaf.detach()] * count) for leaf in leaves])
+    leaves, structure = containers.flatten(net, view=containers.ALL_ARRAYS)
+    return containers.unflatten(structure, [gt.stack([leaf.detach()] * count) for leaf in leaves])
 
 
 def test_stacked_modules_get_their_buffers_back():
@@ -322,11 +322,11 @@ def test_frozen_parameters_stay_frozen_in_every_transform():
     returned = gt.jit(lambda net: net)(net)
     stacked = gt.vmap(gt.grad(loss), in_axes=(None, 0))(net, X)
     for module in (eager, compiled, returned, stacked):
-        assert len(tree.flatten(module)[0]) == 2
+        assert len(containers.flatten(module)[0]) == 2
     np.testing.assert_allclose(compiled[1].weight.detach(), eager[1].weight.detach(), rtol=1e-12)
     # What a tensor is switched to by itself counts.
     net[0].weight.set_requires_grad()
-    assert len(tree.flatten(gt.jit(gt.grad(loss))(net, X))[0]) == 3
+    assert len(containers.flatten(gt.jit(gt.grad(loss))(net, X))[0]) == 3
 
 
 def test_arrays_may_be_in_the_places_of_parameters_in_lists():
@@ -341,11 +341,11 @@ def test_arrays_may_be_in_the_places_of_parameters_in_lists():
 
     net = Net()
     names = ["parts.0", "parts.1.a", "weight"]
-    leaves, structure = tree.flatten(net)
-    arrays = tree.map_leaves(lambda leaf: leaf.detach().numpy(), net)
+    leaves, structure = containers.flatten(net)
+    arrays = containers.map_leaves(lambda leaf: leaf.detach().numpy(), net)
     assert [name for name, _ in arrays.named_parameters()] == names
-    assert tree.flatten(arrays)[1] == structure
-    stacked = tree.unflatten(structure, [np.stack([np.ones(x.shape)] * 2) for x in leaves])
+    assert containers.flatten(arrays)[1] == structure
+    stacked = containers.unflatten(structure, [np.stack([np.ones(x.shape)] * 2) for x in leaves])
     np.testing.assert_array_equal(gt.vmap(lambda net: net(2.0))(stacked), [20.0, 20.0])
     product = gt.hvp(lambda net: net(2.0), (net,), (arrays,))
     np.testing.assert_array_equal(product.parts[1]["a"].detach(), [7.0, 7.0])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.nn.layers.compiled_sequence import sequence
 
@@ -20,7 +20,7 @@ def made(name, *args, **kwargs):
 
 def loss(net, x, lengths=None):
     out, last = net(x, lengths=lengths)
-    return gt.sum(out**2) + sum(gt.sum(gt.sin(h)) for h in tree.flatten(last)[0])
+    return gt.sum(out**2) + sum(gt.sum(gt.sin(h)) for h in containers.flatten(last)[0])
 
 
 def plain(x):
@@ -28,7 +28,7 @@ def plain(x):
 
 
 def assert_close(a, b, bound=1e-10):
-    pairs = zip(tree.flatten(a)[0], tree.flatten(b)[0], strict=True)
+    pairs = zip(containers.flatten(a)[0], containers.flatten(b)[0], strict=True)
     for x, y in pairs:
         np.testing.assert_allclose(plain(x), plain(y), rtol=bound, atol=bound)
 
@@ -55,17 +55,19 @@ def test_each_sequence_is_as_it_is_by_itself():
         x[length:, column] = np.nan  # is not read
     out, last = layer(x, lengths=LENGTHS)
     grads = gt.grad(loss)(layer, x, LENGTHS)
-    total = [np.zeros(g.shape) for g in tree.flatten(grads)[0]]
+    total = [np.zeros(g.shape) for g in containers.flatten(grads)[0]]
     for column, length in enumerate(LENGTHS):
         assert (out[length:, column].detach().numpy() == 0).all()
         if not length:
-            assert all((h[:, column].detach().numpy() == 0).all() for h in tree.flatten(last)[0])
+            assert all(
+                (h[:, column].detach().numpy() == 0).all() for h in containers.flatten(last)[0]
+            )
             continue
         own, own_last = layer(x[:length, column])
         assert_close(out[:length, column].detach(), own.detach())
-        firsts = zip(tree.flatten(last)[0], tree.flatten(own_last)[0], strict=True)
+        firsts = zip(containers.flatten(last)[0], containers.flatten(own_last)[0], strict=True)
         assert_close(*zip(*((a[:, column].detach(), b.detach()) for a, b in firsts), strict=True))
-        grads_of_it = tree.flatten(gt.grad(loss)(layer, x[:length, column]))[0]
+        grads_of_it = containers.flatten(gt.grad(loss)(layer, x[:length, column]))[0]
         total = [a + b for a, b in zip(total, grads_of_it, strict=True)]
     assert_close(grads, total)
 
@@ -81,9 +83,9 @@ def test_transforms_agree(name, lengths):
     with gt.no_grad():
         out, _ = net(x, lengths=lengths)
         assert not out.requires_grad
-    tangent = tree.map_leaves(lambda w: gt.asarray(RNG.normal(size=w.shape)), net)
+    tangent = containers.map_leaves(lambda w: gt.asarray(RNG.normal(size=w.shape)), net)
     slope = gt.jvp(lambda net: loss(net, x, lengths), (net,), (tangent,))[1]
-    pairs = zip(tree.flatten(eager)[0], tree.flatten(tangent)[0], strict=True)
+    pairs = zip(containers.flatten(eager)[0], containers.flatten(tangent)[0], strict=True)
     expected = sum(np.vdot(plain(a), plain(b)) for a, b in pairs)
     assert slope.item() == pytest.approx(expected, rel=1e-10)
 
@@ -93,7 +95,7 @@ def test_vmap_over_samples_is_a_batch():
     out = gt.vmap(lambda x: net(x)[0], in_axes=1, out_axes=1)(X)
     np.testing.assert_allclose(out.detach(), net(X)[0].detach(), rtol=1e-12)
     each = gt.vmap(gt.grad(loss), in_axes=(None, 1))(net, X)
-    assert_close(tree.map_leaves(lambda g: gt.sum(g, axis=0), each), gt.grad(loss)(net, X))
+    assert_close(containers.map_leaves(lambda g: gt.sum(g, axis=0), each), gt.grad(loss)(net, X))
 
 
 def test_second_derivatives():

@@ -14,7 +14,7 @@ import pytest
 
 import gradtape as gt
 from every_case import CASES, FURTHER, call_of, cast, each, pulled, with_arrays
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.op import registry
 from gradtape.core.state import current
 from gradtape.errors import GradtapeError
@@ -239,7 +239,7 @@ def test_special_points(case: OpCase) -> None:
 
 def check_special_point(case: OpCase, at: At) -> None:
     function, floats = Call(case.function, with_arrays(at.args), at.params).differentiable()
-    expected = tree.flatten(with_arrays(at.grads))[0]
+    expected = containers.flatten(with_arrays(at.grads))[0]
 
     def total(*floats: Any) -> Any:
         return functools.reduce(gt.add, [gt.sum(out) for out in function(*floats)])

@@ -15,7 +15,7 @@ MODULES = (
     "gradtape",
     *(f"gradtape.{name}" for name in ["linalg", "random", "optim", "testing", "data", "training"]),
     *("gradtape.fft", *(f"gradtape.scipy.{name}" for name in gt.scipy._MODULES)),
-    *("gradtape.nn", "gradtape.nn.functional", "gradtape.nn.init"),
+    *("gradtape.tree", "gradtape.nn", "gradtape.nn.functional", "gradtape.nn.init"),
 )
 
 # What is exempt from a check, and why.

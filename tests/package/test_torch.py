@@ -17,7 +17,7 @@ import pytest
 
 import gradtape as gt
 from every_case import CASES, pulled, with_arrays
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.op import registry
 from opcall import Call, CheckInfer, is_floating
 from opcases.case import At, OpCase
@@ -177,7 +177,7 @@ def with_imaginary_parts(args: Sequence[Any]) -> Any:
         chosen = isinstance(x, np.ndarray) and x.dtype == np.float64
         return np.asarray(x + 1j * rng.uniform(-1, 1, x.shape)) if chosen else x
 
-    return tree.map_leaves(turned, tuple(args))
+    return containers.map_leaves(turned, tuple(args))
 
 
 @pytest.mark.parametrize("case", COMPLEX, ids=[case.id for case in COMPLEX])

@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings, strategies as st
 
 import gradtape as gt
 from builds import NATIVE
-from gradtape import tree
+from gradtape import containers
 
 solve_ivp = gt.scipy.integrate.solve_ivp
 TIMES = np.array([0.0, 0.4, 1.3, 2.0])
@@ -39,7 +39,7 @@ def loss_by(method: str = "RK45", gradient: str = "discrete", **options: Any) ->
 
 
 def assert_close(got: Any, expected: Any, rtol: float = 1e-9) -> None:
-    for one, other in zip(tree.flatten(got)[0], tree.flatten(expected)[0], strict=True):
+    for one, other in zip(containers.flatten(got)[0], containers.flatten(expected)[0], strict=True):
         np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-10)
 
 
@@ -78,7 +78,7 @@ def test_batched(method: str, gradient: str) -> None:
     starts = np.array([[1.0, -0.5], [0.1, 0.0], [8.0, 3.0]])
     each = [both(y0, P) for y0 in starts]
     expected = [
-        np.stack(leaves) for leaves in zip(*(tree.flatten(x)[0] for x in each), strict=True)
+        np.stack(leaves) for leaves in zip(*(containers.flatten(x)[0] for x in each), strict=True)
     ]
     for way in (
         gt.vmap(both, in_axes=(0, None)),
@@ -86,7 +86,7 @@ def test_batched(method: str, gradient: str) -> None:
         lambda ys, p: gt.map(lambda y0: both(y0, p), ys),
         gt.jit(lambda ys, p: gt.map(lambda y0: both(y0, p), ys)),
     ):
-        assert_close(tree.flatten(way(starts, P))[0], expected)
+        assert_close(containers.flatten(way(starts, P))[0], expected)
 
 
 def test_batched_radau() -> None:
@@ -94,11 +94,11 @@ def test_batched_radau() -> None:
     starts = np.array([[1.0, -0.5], [0.1, 0.0]])
     each = [both(y0, P) for y0 in starts]
     expected = [
-        np.stack(leaves) for leaves in zip(*(tree.flatten(x)[0] for x in each), strict=True)
+        np.stack(leaves) for leaves in zip(*(containers.flatten(x)[0] for x in each), strict=True)
     ]
     batch = gt.vmap(both, in_axes=(0, None))
-    assert_close(tree.flatten(batch(starts, P))[0], expected)
-    assert_close(tree.flatten(gt.jit(batch)(starts, P))[0], expected)
+    assert_close(containers.flatten(batch(starts, P))[0], expected)
+    assert_close(containers.flatten(gt.jit(batch)(starts, P))[0], expected)
 
 
 def test_batches_of_everything() -> None:
@@ -232,7 +232,9 @@ def ways_of(loss: Callable[..., Any], count: int) -> dict[str, Callable[..., Any
         "forward": lambda *x: (gt.jvp(loss, x, x)[0], gt.jacfwd(loss, every)(*x)),
         "compiled": gt.jit(both),
         "of compiled": gt.value_and_grad(gt.jit(loss), every),
-        "batched": lambda *x: [y[0] for y in tree.flatten(batch(*(one[None] for one in x)))[0]],
+        "batched": lambda *x: [
+            y[0] for y in containers.flatten(batch(*(one[None] for one in x)))[0]
+        ],
     }
 
 
@@ -267,8 +269,8 @@ def test_random_equations_in_every_way(method: str) -> None:
         )
         assert abs(expected[0] - np.sum(weights * exact.y)) < 0.05
         for way, both in ways_of(loss, 5).items():
-            got = tree.flatten(both(*point))[0]
-            for one, other in zip(got, tree.flatten(expected)[0], strict=True):
+            got = containers.flatten(both(*point))[0]
+            for one, other in zip(got, containers.flatten(expected)[0], strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8, err_msg=way)
 
     check()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import BudgetError
 from random_checkpoints import CheckpointProgram, Wrap, checkpoint_program, smaller
 
@@ -204,7 +204,7 @@ def difference(got: Any, expected: Any, tolerance: float = 0.0) -> str | None:
         return None if isinstance(got, type(expected)) else f"{got!r:.200} instead of {expected!r}"
     if isinstance(got, Exception):
         return f"{type(got).__name__}: {got}"
-    one, other = tree.flatten(got)[0], tree.flatten(expected)[0]
+    one, other = containers.flatten(got)[0], containers.flatten(expected)[0]
     if len(one) != len(other):
         return f"{len(one)} results instead of {len(other)}"
     for k, (x, y) in enumerate(zip(one, other, strict=True)):

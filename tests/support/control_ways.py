@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from random_control import ControlProgram, reduced
 
 # Relative to the largest element of a result, by the dtype of the program.
@@ -71,7 +71,7 @@ class Subject:
 
 def stacked(rows: Sequence[Any]) -> list[Any]:
     """Results of several calls as results of one call with batches."""
-    leaves = [tree.flatten(row)[0] for row in rows]
+    leaves = [containers.flatten(row)[0] for row in rows]
     return [np.stack([np.asarray(x) for x in column]) for column in zip(*leaves, strict=True)]
 
 
@@ -122,7 +122,7 @@ WAYS: dict[str, tuple[str, Way]] = {
 
 def difference(dtype: str, got: Any, expected: Any) -> str | None:
     """What is wrong with results; None if nothing is."""
-    got, expected = tree.flatten(got)[0], tree.flatten(expected)[0]
+    got, expected = containers.flatten(got)[0], containers.flatten(expected)[0]
     if len(got) != len(expected):
         return f"{len(got)} results instead of {len(expected)}"
     for k, (one, other) in enumerate(zip(got, expected, strict=True)):

@@ -14,7 +14,7 @@ import pytest
 
 import gradtape as gt
 import opcases
-from gradtape import tree
+from gradtape import containers
 from opcall import Call, noting
 from opcases.case import OpCase
 
@@ -77,7 +77,7 @@ def call_of(case: OpCase) -> Call:
 def cast(args: Any, dtype: Any) -> Any:
     """The arguments with another dtype in place of float64."""
     with np.errstate(invalid="ignore"):  # NaN as an integer is some number
-        return tree.map_leaves(
+        return containers.map_leaves(
             lambda x: x.astype(dtype) if isinstance(x, np.ndarray) and x.dtype == np.float64 else x,
             tuple(args),
         )
@@ -86,7 +86,7 @@ def cast(args: Any, dtype: Any) -> Any:
 def with_arrays(args: Any) -> Any:
     """The arguments of a special point with floats and lists of them made arrays."""
     if isinstance(args, list | float):
-        leaves = tree.flatten(args)[0]
+        leaves = containers.flatten(args)[0]
         if any(isinstance(x, float) for x in leaves) and not any(np.ndim(x) for x in leaves):
             return np.array(args)
     return type(args)(map(with_arrays, args)) if isinstance(args, tuple | list) else args

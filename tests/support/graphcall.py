@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.aval import aval_of
 from gradtape.core.evaluate import evaluate
 from gradtape.core.tensor import Tensor
@@ -34,7 +34,7 @@ def graph_of(function: Callable[..., Any], *args: Any) -> Graph:
 def run_trace(result: Trace, *args: Any) -> Any:
     """What a traced function returns for arguments, in its containers."""
     hidden = [capture.current() for capture in result.captures]
-    return tree.unflatten(result.structure, replay(result.graph, [*args, *hidden]))
+    return containers.unflatten(result.structure, replay(result.graph, [*args, *hidden]))
 
 
 def traced_and_run(function: Callable[..., Any], *args: Any) -> Any:
@@ -70,7 +70,7 @@ def run_nodes(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
 
 def assert_same_bits(got: Any, expected: Any) -> None:
     """The same number, shapes, dtypes and bits of results; all NaN count as the same."""
-    got, expected = tree.flatten(got)[0], tree.flatten(expected)[0]
+    got, expected = containers.flatten(got)[0], containers.flatten(expected)[0]
     assert len(got) == len(expected)
     for one, other in zip(got, expected, strict=True):
         one, other = canonical(one), canonical(other)

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from opcall import resolution
 
 
 def assert_close(got: Any, expected: Any, ulps: float = 64) -> None:
     """The same containers, types, shapes and dtypes; values equal up to rounding."""
-    got_leaves, got_structure = tree.flatten(got)
-    leaves, structure = tree.flatten(expected)
+    got_leaves, got_structure = containers.flatten(got)
+    leaves, structure = containers.flatten(expected)
     assert got_structure == structure
     for one, other in zip(got_leaves, leaves, strict=True):
         assert_leaf_close(one, other, ulps)

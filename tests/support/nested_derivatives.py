@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 
 
 def nested(function: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any]) -> Any:
@@ -41,7 +41,7 @@ def _curve(x: Any, terms: Sequence[Any], t: Any) -> Any:
 
 def assert_derivatives(got: Any, expected: Any, rtol: float = 1e-9) -> None:
     """Two lists of derivatives are equal, up to a part of the largest element of each."""
-    for one, other in zip(tree.flatten(got)[0], tree.flatten(expected)[0], strict=True):
+    for one, other in zip(containers.flatten(got)[0], containers.flatten(expected)[0], strict=True):
         one, other = np.asarray(one), np.asarray(other)
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
         finite = other[np.isfinite(other)]

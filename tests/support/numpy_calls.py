@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from numpy_page import functions
 from numpy_samples import GENERAL, LIKE, NO_ARRAYS, SAMPLES
 
@@ -63,7 +63,7 @@ def flat(out: Any) -> Any:
     """All numbers of a result, in one vector."""
     leaves = [
         leaf
-        for leaf in tree.flatten(out)[0]
+        for leaf in containers.flatten(out)[0]
         if isinstance(leaf, gt.Tensor | np.ndarray) or np.isscalar(leaf)
     ]
     numbers = [leaf for leaf in leaves if not isinstance(leaf, str | bytes)]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.op import Zero
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, GradtapeError, UnsupportedError
@@ -78,7 +78,7 @@ def _entry(name: str, function: Callable[..., Any]) -> Entry:
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                results = tree.flatten(trial(function, Samples()))[0]
+                results = containers.flatten(trial(function, Samples()))[0]
         except UnsupportedError as error:
             return Entry(name, REFUSED, str(error).partition(": ")[2] or str(error))
         except ConversionError:

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.level import Node
 from gradtape.core.op import Op
@@ -33,7 +33,7 @@ class Call:
 
     def __init__(self, function: Any, args: Sequence[Any], params: dict[str, Any]) -> None:
         self._function, self._params = function, params
-        self._leaves, self._structure = tree.flatten(tuple(args))
+        self._leaves, self._structure = containers.flatten(tuple(args))
         self._places = [i for i, x in enumerate(self._leaves) if isinstance(x, np.ndarray)]
         self.arrays = [self._leaves[i] for i in self._places]
 
@@ -41,8 +41,8 @@ class Call:
         leaves = list(self._leaves)
         for i, array in zip(self._places, arrays, strict=True):
             leaves[i] = array
-        result = self._function(*tree.unflatten(self._structure, leaves), **self._params)
-        return tree.flatten(result)[0]
+        result = self._function(*containers.unflatten(self._structure, leaves), **self._params)
+        return containers.flatten(result)[0]
 
     def differentiable(self) -> tuple[Callable[..., list[Any]], list[Any]]:
         """The function of the floating arrays only, with floating results, and those arrays."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 from graphcall import traced_and_run
 from random_code import Program, random_program, reduced, with_the_first_traced
 
@@ -53,7 +53,7 @@ def eager(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 
 def difference(program: Program, got: Any, expected: Any) -> str | None:
     """What is wrong with results; None if nothing is."""
-    got, expected = tree.flatten(got)[0], tree.flatten(expected)[0]
+    got, expected = containers.flatten(got)[0], containers.flatten(expected)[0]
     if len(got) != len(expected):
         return f"{len(got)} results instead of {len(expected)}"
     for k, (one, other) in enumerate(zip(got, expected, strict=True)):

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 import gradtape as gt
-from gradtape import tree
+from gradtape import containers
 
 EPOCHS = 3
 
@@ -66,7 +66,7 @@ def digest(run):
     found = hashlib.sha256()
     for _, array in sorted(run.model.state_dict().items()):
         found.update(np.ascontiguousarray(array.numpy()).tobytes())
-    for leaf in tree.flatten(run.state)[0]:
+    for leaf in containers.flatten(run.state)[0]:
         found.update(np.asarray(leaf).tobytes())
     found.update(repr(run.losses).encode())
     return found.hexdigest()

@@ -5,7 +5,8 @@ Core and ops raise plain errors; help is added where something is made public:
 - `public` wraps functions and namespaces, and fills the hooks of core;
 - methods of tensors, and implementations of NumPy's functions, catch errors themselves and hand
   them to `raise_explained`, as a wrapper would cost every call a frame;
-- `tensor_attributes` has names that tensors lack but arrays of other libraries have.
+- `tensor_attributes` has names that tensors lack but arrays of other libraries have, and those of
+  compiled functions and tapes.
 
 These two modules are loaded with the package. The others are loaded here, when something has gone
 wrong, and nowhere else: import `gradtape.advice`, and write `advice.shown(value)`.

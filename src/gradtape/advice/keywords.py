@@ -10,6 +10,7 @@ from gradtape.errors import UnsupportedError
 
 # Keywords of other libraries, with our names for them.
 _OURS = {
+    "argnum": "argnums",
     "dim": "axis",
     "dims": "axis",
     "keepdim": "keepdims",
@@ -41,6 +42,14 @@ _OURS = {
 _ELSEWHERE = {
     "activation": "call an activation after it",
     "batch_size": "batches are made by gt.data.DataLoader(dataset, batch_size)",
+    **dict.fromkeys(
+        ("donate_argnames", "donate_argnums"), "leave it out: arguments are not written to"
+    ),
+    **dict.fromkeys(
+        ("dynamic", "fullgraph", "inline", "jit_compile", "reduce_retracing"),
+        "leave it out: everything is compiled, once for each form of the arguments",
+    ),
+    "input_signature": "leave it out: functions are compiled for what they are called with",
     "device": "leave it out: ops run where their arrays are",
     "device_type": "leave it out: ops run where their arrays are",
     "inplace": "leave it out: values of tensors are not overwritten",
@@ -48,6 +57,7 @@ _ELSEWHERE = {
     "weights_only": "leave it out: nothing in a file is executed",
     "last_epoch": "use load_state_dict to go on from a step",
     "persistent_workers": "leave it out: workers begin and end with an epoch",
+    "none_is_leaf": "give is_leaf=lambda x: x is None",
     "pin_memory": "leave it out: ops run where their arrays are",
     "restore_best_weights": "gt.training.KeepBest saves the best model",
     "worker_init_fn": "draw from gt.data.item_rng(), which needs no setting up of workers",
@@ -84,7 +94,8 @@ def unknown_keyword(option: str, known: list[str]) -> str:
     """
     near = difflib.get_close_matches(option, known, n=1, cutoff=0.7)
     listed = ", ".join(f"{one}=" for one in known) or "arrays only"
-    advice = f"did you mean {near[0]}=?" if near else _ELSEWHERE.get(option, "leave it out")
+    guess = f"did you mean {near[0]}=?" if near else "leave it out"
+    advice = _ELSEWHERE.get(option, guess)
     return f"got {option}=, expected {listed}; {advice}"
 
 

@@ -18,7 +18,7 @@ from gradtape.advice.scipy_counterparts import counterpart
 from gradtape.locks import load
 
 # Namespaces in which a name is looked for as well.
-_NAMESPACES = ("linalg", "nn", "fft", "random", "optim", "data", "training")
+_NAMESPACES = ("linalg", "nn", "fft", "random", "optim", "data", "training", "tree")
 _OF_SCIPY = ("special", "signal", "stats", "ndimage", "sparse")
 
 
@@ -39,6 +39,8 @@ def instead(name: str) -> str | None:
         return f"use gt.gradients.{name}"
     if hasattr(np, name):
         return f"use np.{name}"
+    if name.endswith("_") and hasattr(gradtape, name[:-1]):  # PyTorch's `exp_` writes in place
+        return f"use t[...] = gt.{name[:-1]}(t)"
     return _near(name, "gt", dir(gradtape))
 
 

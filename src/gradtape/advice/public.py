@@ -32,7 +32,9 @@ _WRAPPED = {"gradtape.ops.": 4, "gradtape.autodiff.": 3}
 _LIGHT = "gradtape.ops."
 _WITHOUT_ARRAYS = ("gradtape.ops.generator",)
 # Modules whose functions and classes explain a keyword that they do not have, and nothing else.
-_WITH_KEYWORDS = ("amp", "data", "io", "nn", "optim", "training")
+_WITH_KEYWORDS = ("amp", "compiler", "data", "io", "nn", "optim", "training", "tree")
+# Transforms that every program loads; they only make functions, and explain their keywords.
+_TRANSFORMS = "grad hessian jacfwd jacobian jacrev value_and_grad"
 # Some of them are often called with a keyword of another library, such as `dim=`, and explain that.
 _ADVISED = (
     "all amax amin any argmax argmin column_stack concat concatenate cumprod cumsum dot dstack "
@@ -184,10 +186,13 @@ def install(namespace: dict[str, Any]) -> None:
     Args:
         namespace: The `globals()` of `gradtape`, some functions of which are wrapped.
     """
-    advised = _ADVISED.split()
+    advised, transforms = _ADVISED.split(), _TRANSFORMS.split()
     for name, function in namespace.items():
         if name in advised:
             namespace[name] = _advised(function)
+        elif name in transforms:
+            namespace[name] = _with_keywords(function)
+            namespace[name].__module__ = "gradtape"
         elif isinstance(function, FunctionType) and function.__module__.startswith(_LIGHT):
             namespace[name] = explained(function, "gradtape")
     HOOKS.operand_refused = lambda error, name: advice.name_caller(error, name)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.amp.master_weights import MasterWeights
 from gradtape.amp.precision import FLOAT16, FLOAT32
 from gradtape.core.aval import is_extended_float
@@ -137,7 +137,7 @@ class LossScaler:
             UnsupportedError: No state was given in a function that is being traced.
         """
         factor = self._of(state)["scale"]
-        return tree.map_leaves(lambda one: _times(_checked(one, "scale"), factor), loss)
+        return containers.map_leaves(lambda one: _times(_checked(one, "scale"), factor), loss)
 
     def unscale(self, grads: Any, state: Mapping[str, Any]) -> tuple[Any, Any, State]:
         """Divide gradients by the scale, and find the next state.
@@ -160,7 +160,7 @@ class LossScaler:
         (array([ 2., inf]), False, 2.0)
         """
         state = self._of(state)
-        leaves, structure = tree.flatten(grads)
+        leaves, structure = containers.flatten(grads)
         inverse = 1.0 / state["scale"]
         made = [_times(_checked(leaf, "unscale"), inverse) for leaf in leaves]
         flags = [all_of(isfinite(leaf)) for leaf in made]
@@ -169,7 +169,7 @@ class LossScaler:
         for place, flag in reversed(list(enumerate(flags))):
             finite = logical_and(flag, finite)
             first = where(flag, first, np.int32(place))
-        return tree.unflatten(structure, made), finite, self._next(state, finite, first)
+        return containers.unflatten(structure, made), finite, self._next(state, finite, first)
 
     def _next(self, state: State, finite: Any, first: Any) -> State:
         """The state after a step."""
@@ -322,17 +322,17 @@ class LossScaler:
         with np.errstate(over="ignore"):
             return [_in_dtype(_times(seed, scale), seed.dtype) for seed in seeds]
 
-    def unscaled_gradients(self, grads: Sequence[Any], containers: Any) -> list[Any]:
+    def unscaled_gradients(self, grads: Sequence[Any], nested: Any) -> list[Any]:
         """Gradients divided by the scale; notes whether they are finite.
 
         Args:
             grads: The gradients.
-            containers: The containers that they will be in, to name them.
+            nested: The containers that they will be in, to name them.
         """
         inverse = np.float32(1.0) / self._state["scale"]
         made = [_in_dtype(_times(grad, inverse), grad.dtype) for grad in grads]
         places = [place for place, grad in enumerate(made) if not is_finite(grad)]
-        self._note(str(tree.Place("source", containers, places[0])) if places else None)
+        self._note(str(containers.Place("source", nested, places[0])) if places else None)
         return made
 
     # ---- its state -------------------------------------------------------------------------
@@ -496,16 +496,16 @@ def select(finite: Any, new: Any, old: Any) -> Any:
     >>> gt.amp.select(np.False_, {"w": np.ones(2)}, {"w": np.zeros(2)})
     {'w': array([0., 0.])}
     """
-    leaves, structure = tree.flatten(new)
-    before, other = tree.flatten(old)
+    leaves, structure = containers.flatten(new)
+    before, other = containers.flatten(old)
     if structure != other:
         raise ArgumentError(
-            f"select: got {tree.outline(structure)} and {tree.outline(other)}, expected new and "
-            "old values in the same containers"
+            f"select: got {containers.outline(structure)} and {containers.outline(other)}, "
+            "expected new and old values in the same containers"
         )
     if not is_traced(finite):
         return new if finite else old
-    return tree.unflatten(
+    return containers.unflatten(
         structure, [where(finite, *pair) for pair in zip(leaves, before, strict=True)]
     )
 
@@ -519,7 +519,7 @@ def _parameters(optimizer: Any, params: Any) -> list[Tensor]:
             f"LossScaler: got {a_type(optimizer)}, expected an optimizer such as "
             "gt.optim.Adam(net.parameters(), lr=0.001)"
         )
-    found = tree.flatten(optimizer.params if params is None else params)[0]
+    found = containers.flatten(optimizer.params if params is None else params)[0]
     for param in found:
         if not isinstance(param, Tensor):
             raise ArgumentError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.amp.precision import FLOAT32
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError, GradtapeError, ShapeError, a_type
@@ -77,7 +77,7 @@ class MasterWeights:
         Args:
             params: Nested containers of arrays or tensors.
         """
-        masters = tree.map_leaves(_wide, params)
+        masters = containers.map_leaves(_wide, params)
         return {"master": masters, "optimizer": self.optimizer.init(masters)}
 
     def apply(self, params: Any, grads: Any, state: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -97,12 +97,12 @@ class MasterWeights:
         >>> w, state["master"]
         (array([1], dtype=bfloat16), array([0.999], dtype=float32))
         """
-        wide = tree.map_leaves(_wide, grads)
+        wide = containers.map_leaves(_wide, grads)
         masters, inner = self.optimizer.apply(state["master"], wide, state["optimizer"])
-        leaves, structure = tree.flatten(masters)
-        dtypes = [leaf.dtype for leaf in tree.flatten(params)[0]]
+        leaves, structure = containers.flatten(masters)
+        dtypes = [leaf.dtype for leaf in containers.flatten(params)[0]]
         rounded = [_cast(leaf, dtype) for leaf, dtype in zip(leaves, dtypes, strict=True)]
-        return tree.unflatten(structure, rounded), {"master": masters, "optimizer": inner}
+        return containers.unflatten(structure, rounded), {"master": masters, "optimizer": inner}
 
     # ---- with parameters -------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import advice, tree
+from gradtape import advice, containers
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.call import is_differentiable
@@ -28,7 +28,7 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
     token = RUNNING.set(True)
     try:
         out = function(*args, **kwargs)
-        return out if type(out) is Tensor else tree.map_leaves(_fresh, out)
+        return out if type(out) is Tensor else containers.map_leaves(_fresh, out)
     except (TypeError, ValueError, SystemError, AttributeError) as error:
         raise_unwrapped(error)
         raise
@@ -58,17 +58,18 @@ def as_primals(container: Any, transform: str, where: str) -> tuple[list[Any], l
     Raises:
         DTypeError: A leaf cannot be differentiated; the error says which.
     """
-    leaves, structure = tree.flatten(container)
+    leaves, structure = containers.flatten(container)
     values = [
-        primal(leaf, transform, tree.Place(where, container, n)) for n, leaf in enumerate(leaves)
+        primal(leaf, transform, containers.Place(where, container, n))
+        for n, leaf in enumerate(leaves)
     ]
     return leaves, values, structure
 
 
-def primal(value: Any, transform: str, where: str | tree.Place) -> Any:
+def primal(value: Any, transform: str, where: str | containers.Place) -> Any:
     """One value to differentiate: a tensor as it is, anything else converted to an array."""
     if not isinstance(value, Tensor) and not is_raw(value):
-        advice = where.advice if isinstance(where, tree.Place) else ""
+        advice = where.advice if isinstance(where, containers.Place) else ""
         raise DTypeError(
             f"{transform}: {where} is {a_type(value)}, expected an array, a tensor or a "
             f"float (or containers of them){advice}"
@@ -109,14 +110,14 @@ def check_results(transform: str, out: Any, leaves: Sequence[Any]) -> None:
         if not raw or not is_numeric(aval_of(leaf).dtype):
             got = aval_of(leaf) if raw else a_type(leaf)
             raise DTypeError(
-                f"{transform}: {tree.Place('the result', out, n)} is {got}, expected arrays, "
+                f"{transform}: {containers.Place('the result', out, n)} is {got}, expected arrays, "
                 "numbers or containers of them. Use lists, dicts, dataclasses or "
-                "gt.register_container; what is not to be differentiated is returned beside the "
+                "gt.tree.register; what is not to be differentiated is returned beside the "
                 "result, with has_aux=True"
             )
 
 
-def checked(value: Any, like: Any, transform: str, what: str | tree.Place, of: str) -> Any:
+def checked(value: Any, like: Any, transform: str, what: str | containers.Place, of: str) -> Any:
     """A tangent or cotangent cast to the dtype of `like`; raises if its shape differs."""
     aval, value = aval_of(like), adopted(value)
     if not isinstance(value, Tensor) and not hasattr(value, "dtype"):

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, overload
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function
 from gradtape.autodiff.custom_run import UNSURE, Rule, Run, is_static
 from gradtape.core.portable import Portable, bound
@@ -57,7 +57,7 @@ class CustomFunction(Portable):
         return rule
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, structure = tree.flatten(args)
+        leaves, structure = containers.flatten(args)
         static = {n: leaf for n, leaf in enumerate(leaves) if is_static(leaf)}
         function, vjp_rule, jvp_rule = self._function, self._vjp, self._jvp
         if kwargs:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.forward import zeros_like
 from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import vmap
@@ -58,14 +58,14 @@ class Run:
         function: Callable[..., Any],
         vjp_rule: Rule | None,
         jvp_rule: Rule | None,
-        structure: tree.Structure,
+        structure: containers.Structure,
         static: dict[int, Any],
     ) -> None:
         self.name, self.function, self.structure = name, function, structure
         self.vjp_rule, self.jvp_rule = vjp_rule, jvp_rule
         # Leaves that are not operands of the op, by position among the leaves.
         self.static = static
-        self.out_structure: tree.Structure | None = None
+        self.out_structure: containers.Structure | None = None
         # The calls whose forward rules made this one, as far as they are being transposed.
         self._within = current().transposing
 
@@ -123,21 +123,21 @@ class Run:
         rest = iter(leaves)
         count = len(leaves) + len(static)
         full = [static[n] if n in static else next(rest) for n in range(count)]
-        return tree.unflatten(self.structure, full)
+        return containers.unflatten(self.structure, full)
 
     def _outs(self, leaves: Any) -> Any:
         assert self.out_structure is not None
-        return tree.unflatten(self.out_structure, list(leaves))
+        return containers.unflatten(self.out_structure, list(leaves))
 
     def _composed(self, *leaves: Any) -> Any:
         """Run the function on traced tensors."""
-        outs, self.out_structure = tree.flatten(self.function(*self._args(leaves)))
+        outs, self.out_structure = containers.flatten(self.function(*self._args(leaves)))
         return tuple(outs)
 
     def _evaluate(self, _xp: Any, *leaves: Any) -> Any:
         # Read-only: a function or rule that writes into its arguments would change users' arrays.
         result = self.function(*self._args(frozen(leaves)))
-        outs, self.out_structure = tree.flatten(result)
+        outs, self.out_structure = containers.flatten(result)
         outs = [unshell(out) for out in outs]
         if any(isinstance(out, Tensor) for out in outs):
             raise GradtapeError(
@@ -200,14 +200,14 @@ class Run:
 
     def _leaves(self, returned: Any, like: Any, what: str, of: str) -> list[Any]:
         """The leaves of what a rule returned, with the structure and shapes of a container."""
-        values, structure = tree.flatten(like)
+        values, structure = containers.flatten(like)
         try:
-            leaves = tree.aligned(returned, like)
+            leaves = containers.aligned(returned, like)
         except ValueError:
+            got, expected = containers.flatten(returned)[1], containers.outline(structure)
             raise ShapeError(
-                f"{self.name}: the {what} of structure {tree.outline(tree.flatten(returned)[1])}, "
-                f"expected that of the {of}, {tree.outline(structure)}, where * is an array or a "
-                "number"
+                f"{self.name}: the {what} of structure {containers.outline(got)}, expected that of "
+                f"the {of}, {expected}, where * is an array or a number"
             ) from None
         for leaf, value in zip(leaves, values, strict=True):
             if leaf is None or is_static(value):
@@ -295,8 +295,8 @@ def _is_fixed(arg: Any) -> bool:
 
     Fields of such an object may be Python numbers; differentiated ones are NumPy's.
     """
-    leaves, structure = tree.flatten(arg)
-    if structure is tree.SINGLE:
+    leaves, structure = containers.flatten(arg)
+    if structure is containers.SINGLE:
         return is_object(arg)
     numbers = (float, int, bool, complex)
     return has_fields(type(arg)) and all(type(x) in numbers or is_object(x) for x in leaves)
@@ -313,12 +313,12 @@ def batch_of_cotangents(ct: Any, axes: Any) -> Any:
     """A batch of cotangents of one argument: summed where it is the same for the whole batch."""
     if ct is None:
         return None
-    leaves, structure = tree.flatten(ct)
+    leaves, structure = containers.flatten(ct)
     placed = [
         sum_of(leaf, axis=0) if axis is None else moveaxis(leaf, 0, axis)
-        for leaf, axis in zip(leaves, tree.broadcast_prefix(axes, ct), strict=True)
+        for leaf, axis in zip(leaves, containers.broadcast_prefix(axes, ct), strict=True)
     ]
-    return tree.unflatten(structure, placed)
+    return containers.unflatten(structure, placed)
 
 
 def is_static(leaf: Any) -> bool:

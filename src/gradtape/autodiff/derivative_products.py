@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function
 from gradtape.autodiff.reverse import grad, vjp
 from gradtape.autodiff.transforms import check_tuples, jvp
@@ -83,7 +83,7 @@ def fvp(
     _check("fvp", primals, tangents)
     function = as_function(log_likelihoods, "fvp")
     out, change = jvp(function, primals, tangents)
-    leaves = tree.flatten(out)[0]
+    leaves = containers.flatten(out)[0]
     avals = [aval_of(leaf) for leaf in leaves]
     if len(avals) != 1 or len(avals[0].shape) != 1 or not avals[0].shape[0]:
         raise ShapeError(
@@ -93,7 +93,7 @@ def fvp(
     if avals[0].dtype.kind == "c":
         raise DTypeError(f"fvp: the function returned {avals[0]}, expected real log-likelihoods")
     count = avals[0].shape[0]
-    return _pulled(function, primals, tree.map_leaves(lambda leaf: leaf / count, change))
+    return _pulled(function, primals, containers.map_leaves(lambda leaf: leaf / count, change))
 
 
 def _check(name: str, primals: Sequence[Any], tangents: Sequence[Any]) -> None:

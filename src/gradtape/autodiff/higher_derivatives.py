@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_primals, function_and_argnums, selected
 from gradtape.autodiff.forward import ones_like
 from gradtape.autodiff.jet import MOST_DERIVATIVES, jet
@@ -110,7 +110,7 @@ def _along(name: str, function: Callable[..., Any], order: int, place: int) -> C
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         values, structure = as_primals(args[place], name, f"argument {place}")[1:]
-        if structure is not tree.SINGLE:
+        if structure is not containers.SINGLE:
             raise ArgumentError(
                 f"{name}: argument {place} is {a_type(args[place])}, expected a number or an "
                 "array; use gt.jet for a direction in a container"
@@ -162,7 +162,7 @@ def laplacian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..
 
         def of_leaves(*leaves: Any) -> Any:
             full = list(args)
-            for n, part in zip(chosen, tree.unflatten(structure, list(leaves)), strict=True):
+            for n, part in zip(chosen, containers.unflatten(structure, list(leaves)), strict=True):
                 full[n] = part
             return function(*full, **kwargs)
 
@@ -170,7 +170,7 @@ def laplacian(function: Callable[..., Any], argnums: Argnums = 0) -> Callable[..
             return jet(of_leaves, values, [[v, None] for v in directions])[1][1]
 
         along_all = vmap(second)(*_coordinates(values))
-        return tree.map_leaves(lambda leaf: sum_of(leaf, axis=0), along_all)
+        return containers.map_leaves(lambda leaf: sum_of(leaf, axis=0), along_all)
 
     return Transformed(trace, laplacian, (function, argnums), {})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.aval import aval_of
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ConversionError, DTypeError, NotDifferentiableError
@@ -46,8 +46,8 @@ def holomorphic_only(name: str, along_real: Any, along_imaginary: Any) -> Any:
     Raises:
         NotDifferentiableError: The function has no complex derivative.
     """
-    leaves, structure = tree.flatten(along_real)
-    others = tree.flatten(along_imaginary)[0]
+    leaves, structure = containers.flatten(along_real)
+    others = containers.flatten(along_imaginary)[0]
     checked_leaves = []
     for one, other in zip(leaves, others, strict=True):
         near = _agree(one, other)
@@ -62,7 +62,7 @@ def holomorphic_only(name: str, along_real: Any, along_imaginary: Any) -> Any:
                 "differentiate a real function of its result"
             )
         checked_leaves.append(one)
-    return tree.unflatten(structure, checked_leaves)
+    return containers.unflatten(structure, checked_leaves)
 
 
 def _agree(one: Any, other: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function
 from gradtape.autodiff.custom_run import UNSURE, Rule, Run, frozen, is_static
 from gradtape.core.aval import Aval, aval_of, is_extended_float, is_numeric
@@ -77,9 +77,9 @@ def host_call(
         if rule is not None:
             as_function(rule, "host_call")
     name = f"host_call of {getattr(f, '__name__', type(f).__name__)}"
-    likes, out_structure = tree.flatten(result_like)
+    likes, out_structure = containers.flatten(result_like)
     avals = [_aval_like(like, name) for like in likes]
-    leaves, structure = tree.flatten(args)
+    leaves, structure = containers.flatten(args)
     static = {n: leaf for n, leaf in enumerate(leaves) if is_static(leaf)}
     run = HostRun(name, f, vjp, jvp, structure, static)
     run.unsure = None if checked_flag("host_call", "deterministic", deterministic) else UNSURE
@@ -99,7 +99,10 @@ class HostRun(Run):
     effect: str | None = "host"
 
     def returns(
-        self, avals: Sequence[Aval], structure: tree.Structure, batch: Callable[..., Any] | None
+        self,
+        avals: Sequence[Aval],
+        structure: containers.Structure,
+        batch: Callable[..., Any] | None,
     ) -> None:
         """Say what the function returns, and how a batch is computed."""
         self.avals, self.batch = tuple(avals), batch
@@ -123,7 +126,7 @@ class HostRun(Run):
 
     def _results(self, returned: Any) -> list[Any]:
         """New arrays of what the function returned, checked to be what was said."""
-        outs, structure = tree.flatten(returned)
+        outs, structure = containers.flatten(returned)
         if structure != self.out_structure:
             raise ShapeError(
                 f"{self.name}: got {structure} from the function, expected the containers of "
@@ -167,7 +170,7 @@ class HostRun(Run):
         places = [None if n in self.static else next(own) for n in range(count)]
 
         def looped(*args: Any) -> Any:
-            leaves = tree.flatten(args)[0]
+            leaves = containers.flatten(args)[0]
             elements = [
                 self._evaluate(np, *self._operands(_element(leaves, places, n)))
                 for n in range(size)
@@ -183,12 +186,12 @@ class HostRun(Run):
 
         def at_once(*args: Any) -> Any:
             assert self.batch is not None
-            leaves = tree.flatten(args)[0]
+            leaves = containers.flatten(args)[0]
             moved = [
                 leaf if n in self.static else _in_front(leaf, axis, size)
                 for n, (leaf, axis) in enumerate(zip(leaves, places, strict=True))
             ]
-            return self.batch(*tree.unflatten(self.structure, moved))
+            return self.batch(*containers.unflatten(self.structure, moved))
 
         function = looped if self.batch is None else at_once
         run = HostRun(self.name, function, *rules, self.structure, self.static)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import (
     as_primals,
     deliver,
@@ -116,7 +116,9 @@ def _recorded(
 ) -> Pullback:
     """A recorded run of a function; checks both ends of it."""
     chosen = selected(argnums, len(args), name)
-    _check_kind(name, [leaf for n in chosen for leaf in tree.flatten(args[n])[0]], holomorphic)
+    _check_kind(
+        name, [leaf for n in chosen for leaf in containers.flatten(args[n])[0]], holomorphic
+    )
     run = record(function, args, kwargs, chosen, name, has_aux=has_aux)
     _check_kind(name, run.outs, holomorphic)
     return run
@@ -161,22 +163,22 @@ def jacfwd(
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = selected(argnums, len(args), "jacfwd")
-        structure = tree.flatten([args[n] for n in chosen])[1]
+        structure = containers.flatten([args[n] for n in chosen])[1]
         values = [v for n in chosen for v in as_primals(args[n], "jacfwd", f"argument {n}")[1]]
         _check_kind("jacfwd", values, holomorphic)
 
         def of_leaves(*changed: Any) -> Any:
             full = list(args)
-            for n, part in zip(chosen, tree.unflatten(structure, list(changed)), strict=True):
+            for n, part in zip(chosen, containers.unflatten(structure, list(changed)), strict=True):
                 full[n] = part
             return function(*full, **kwargs)
 
         outs, out_structure, aux = _columns(of_leaves, values, has_aux, holomorphic)
         per_output = []
         for parts in outs:
-            nested = tree.unflatten(structure, parts)
+            nested = containers.unflatten(structure, parts)
             per_output.append(nested[0] if isinstance(argnums, int) else tuple(nested))
-        found = tree.unflatten(out_structure, per_output)
+        found = containers.unflatten(out_structure, per_output)
         return (found, *aux) if has_aux else found
 
     options = {"has_aux": has_aux, "holomorphic": holomorphic}
@@ -185,7 +187,7 @@ def jacfwd(
 
 def _columns(
     function: Callable[..., Any], values: list[Any], has_aux: bool, holomorphic: bool
-) -> tuple[list[list[Any]], tree.Structure, list[Any]]:
+) -> tuple[list[list[Any]], containers.Structure, list[Any]]:
     """For each output its derivatives by each value, the structure of the outputs, and [aux]."""
     avals = [aval_of(value) for value in values]
     aux: list[Any] = []
@@ -197,11 +199,11 @@ def _columns(
         return pushed
 
     columns = vmap(push, out_axes=-1)(*unit_vectors(avals))
-    outs, structure = tree.flatten(columns)
+    outs, structure = containers.flatten(columns)
     _check_kind("jacfwd", outs, holomorphic)
     if holomorphic:
         turned = vmap(push, out_axes=-1)(*unit_vectors(avals, (1j,)))
-        outs = holomorphic_only("jacobian", outs, tree.flatten(turned)[0])
+        outs = holomorphic_only("jacobian", outs, containers.flatten(turned)[0])
     tensors = has_tensors(values)
     ends = list(itertools.accumulate([math.prod(aval.shape) for aval in avals], initial=0))
     found = []
@@ -209,7 +211,7 @@ def _columns(
         parts = [out[..., slice(*ends_of)] for ends_of in itertools.pairwise(ends)]
         shaped = [reshape(p, p.shape[:-1] + a.shape) for p, a in zip(parts, avals, strict=True)]
         found.append([deliver(own(part, set()), tensors=tensors) for part in shaped])
-    return found, structure, tree.map_leaves(lambda x: _delivered(x, tensors), aux)
+    return found, structure, containers.map_leaves(lambda x: _delivered(x, tensors), aux)
 
 
 def _delivered(value: Any, tensors: bool) -> Any:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import (
     as_function,
     as_primals,
@@ -99,10 +99,10 @@ def jet(
     level = JetLevel(order)
     try:
         jets = [level.tensor(Known(*pair)) for pair in zip(values, columns, strict=True)]
-        out = run(function, tree.unflatten(structure, jets), {})
+        out = run(function, containers.unflatten(structure, jets), {})
     finally:
         level.active = False
-    check_results("jet", out, tree.flatten(out)[0])
+    check_results("jet", out, containers.flatten(out)[0])
     tensors = has_tensors([*leaves, *terms])
     taken = {id(value) for value in (*leaves, *terms)}
 
@@ -114,7 +114,7 @@ def jet(
         return deliver(own(value, taken), tensors=tensors)
 
     def derivatives(k: int) -> Any:
-        return tree.map_leaves(lambda leaf: derivative(leaf, k), out)
+        return containers.map_leaves(lambda leaf: derivative(leaf, k), out)
 
     return derivatives(0), [derivatives(k) for k in range(1, order + 1)]
 
@@ -158,25 +158,26 @@ def _coefficients(
     columns: list[Sequence[Any]] = []
     given: list[Any] = []
     for n, (primal, terms) in enumerate(zip(primals, series, strict=True)):
-        leaves, structure = tree.flatten(primal)
+        leaves, structure = containers.flatten(primal)
         of_leaves = values[len(columns) : len(columns) + len(leaves)]
         rows = []
         for k, term in enumerate(terms):
             if term is None:
                 rows.append([None] * len(leaves))
                 continue
-            parts, found = tree.flatten(term)
+            parts, found = containers.flatten(term)
             if found != structure:
                 raise ShapeError(
-                    f"jet: series[{n}][{k}] has structure {tree.outline(found)}, expected that of "
-                    f"the primal, {tree.outline(structure)}, where * is an array or a number"
+                    f"jet: series[{n}][{k}] has structure {containers.outline(found)}, expected "
+                    f"that of the primal, {containers.outline(structure)}, where * is an array or "
+                    "a number"
                 )
             given += parts
             pairs = zip(parts, of_leaves, strict=True)
             where = f"derivative series[{n}][{k}]"
             rows.append(
                 [
-                    _coefficient(part, value, tree.Place(where, term, i), k + 1)
+                    _coefficient(part, value, containers.Place(where, term, i), k + 1)
                     for i, (part, value) in enumerate(pairs)
                 ]
             )
@@ -184,6 +185,6 @@ def _coefficients(
     return columns, given
 
 
-def _coefficient(derivative: Any, value: Any, where: tree.Place, k: int) -> Any:
+def _coefficient(derivative: Any, value: Any, where: containers.Place, k: int) -> Any:
     derivative = checked(derivative, value, "jet", where, "primal")
     return scaled(derivative, factorial(k), operator.truediv)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function, checked
 from gradtape.autodiff.reverse import record
 from gradtape.errors import ShapeError
@@ -40,15 +40,15 @@ def linearize(
     """
     function = as_function(function, "linearize")
     run = record(function, primals, {}, range(len(primals)), "linearize", has_aux=has_aux)
-    arguments, structure = tree.flatten(primals)
+    arguments, structure = containers.flatten(primals)
 
     def pushforward(*tangents: Any) -> Any:
-        leaves, own = tree.flatten(tangents)
+        leaves, own = containers.flatten(tangents)
         if own != structure:
             raise _unlike(tangents, primals)
         return run.push(
             [
-                checked(t, x, "linearize", tree.Place("tangent", tangents, n), "argument")
+                checked(t, x, "linearize", containers.Place("tangent", tangents, n), "argument")
                 for n, (t, x) in enumerate(zip(leaves, arguments, strict=True))
             ]
         )
@@ -64,10 +64,10 @@ def _unlike(tangents: Sequence[Any], primals: Sequence[Any]) -> ShapeError:
             f"linearize: got {len(tangents)} tangent(s) for {len(primals)} argument(s), expected "
             "one per argument"
         )
-    given, wanted = ([tree.flatten(one)[1] for one in all_] for all_ in (tangents, primals))
+    given, wanted = ([containers.flatten(one)[1] for one in all_] for all_ in (tangents, primals))
     n = next(n for n, own in enumerate(given) if own != wanted[n])
     return ShapeError(
-        f"linearize: tangent {n} is {tree.outline(given[n])}, expected "
-        f"{tree.outline(wanted[n])}, the containers of argument {n}, where * is an array or a "
-        "number"
+        f"linearize: tangent {n} is {containers.outline(given[n])}, expected "
+        f"{containers.outline(wanted[n])}, the containers of argument {n}, where * is an array or "
+        "a number"
     )

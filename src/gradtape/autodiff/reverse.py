@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import (
     as_function,
     as_primals,
@@ -59,7 +59,7 @@ class Pullback:
         segment: Segment,
         arguments: list[Any],
         nodes: list[Leaf],
-        structures: list[tree.Structure],
+        structures: list[containers.Structure],
         out: Any,
         has_aux: bool,
     ) -> None:
@@ -69,8 +69,8 @@ class Pullback:
         self.aux = None
         if has_aux:
             out, aux = output_and_aux(out, name)
-            self.aux = tree.map_leaves(self._plain, aux)
-        self.outs, self._out_structure = tree.flatten(out)
+            self.aux = containers.map_leaves(self._plain, aux)
+        self.outs, self._out_structure = containers.flatten(out)
         check_results(name, out, self.outs)
 
     def _plain(self, value: Any) -> Any:
@@ -89,7 +89,7 @@ class Pullback:
 
     def unflatten(self, leaves: list[Any]) -> Any:
         """Values, one per output, in the structure of the output."""
-        return tree.unflatten(self._out_structure, leaves)
+        return containers.unflatten(self._out_structure, leaves)
 
     def scalar(self, *, holomorphic: bool = False) -> Tensor | Any:
         """The only output, of one element: real, or complex if `holomorphic`."""
@@ -137,14 +137,14 @@ class Pullback:
             results.append(deliver(like_argument(ct, argument), tensors=tensors))
         made = self.like_arguments(results)
         if self.traced:
-            tree.note_gradients(made)
+            containers.note_gradients(made)
         return made
 
     def like_arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """Values, one per leaf of the chosen arguments, in the containers of these."""
         rest = iter(leaves)
         return tuple(
-            tree.unflatten(structure, list(itertools.islice(rest, structure.num_leaves)))
+            containers.unflatten(structure, list(itertools.islice(rest, structure.num_leaves)))
             for structure in self._structures
         )
 
@@ -209,14 +209,15 @@ class Pullback:
 
     def seed(self, cotangent: Any) -> list[Any]:
         """A user's cotangent as one checked value per output."""
-        leaves, structure = tree.flatten(cotangent)
+        leaves, structure = containers.flatten(cotangent)
         if structure != self._out_structure:
             raise ShapeError(
-                f"vjp: the cotangent has structure {tree.outline(structure)}, expected that of the "
-                f"output, {tree.outline(self._out_structure)}, where * is an array or a number"
+                f"vjp: the cotangent has structure {containers.outline(structure)}, expected that "
+                f"of the output, {containers.outline(self._out_structure)}, where * is an array or "
+                "a number"
             )
         return [
-            checked(ct, out, "vjp", tree.Place("cotangent", cotangent, n), "output")
+            checked(ct, out, "vjp", containers.Place("cotangent", cotangent, n), "output")
             for n, (ct, out) in enumerate(zip(leaves, self.outs, strict=True))
         ]
 
@@ -240,7 +241,7 @@ def record(
         leaves, values, structure = as_primals(args[n], name, f"argument {n}")
         own_nodes = [Leaf(segment, value) for value in values]
         watched = [wrap(value, node) for value, node in zip(values, own_nodes, strict=True)]
-        full[n] = tree.unflatten(structure, watched)
+        full[n] = containers.unflatten(structure, watched)
         arguments += leaves
         nodes += own_nodes
         structures.append(structure)
@@ -353,7 +354,7 @@ def of_run(run: Pullback, single: bool, has_aux: bool, holomorphic: bool) -> tup
     grads = run.pull([one], last=not holomorphic)
     if holomorphic:
         grads = holomorphic_only("grad", grads, run.pull([1j * one], last=True))
-        grads = tree.map_leaves(conj, grads)
+        grads = containers.map_leaves(conj, grads)
     return (run.value(), run.aux) if has_aux else run.value(), grads[0] if single else grads
 
 
@@ -375,7 +376,7 @@ def _of_array(
             found = walk(segment, ((out.record, value.dtype.type(1)),), last=True)
             if type(found.get(node)) is ndarray:
                 return value[()], found[node]
-    pullback = Pullback("grad", segment, [args[n]], [node], [tree.SINGLE], out, False)
+    pullback = Pullback("grad", segment, [args[n]], [node], [containers.SINGLE], out, False)
     if found is not None:
         return pullback.value(), pullback.delivered(found, tensors=False)[0]
     return of_run(pullback, single=True, has_aux=False, holomorphic=False)

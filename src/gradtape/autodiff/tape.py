@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape import advice, tree
+from gradtape import advice, containers
+from gradtape.advice.tensor_attributes import TAPE, refuse
 from gradtape.autodiff.arguments import as_primals, checked, primal
 from gradtape.autodiff.checkpoint_config import CheckpointConfig
 from gradtape.autodiff.checkpoint_strategies import CheckpointReport
@@ -376,7 +377,7 @@ class GradientTape:
         if isinstance(value, Tensor | np.ndarray):
             return self._watched(primal(value, "watch", "the value"))
         _, values, structure = as_primals(value, "watch", "the value")
-        return tree.unflatten(structure, list(map(self._watched, values)))
+        return containers.unflatten(structure, list(map(self._watched, values)))
 
     def _watched(self, value: Any) -> Tensor:
         """One value as a leaf of this tape."""
@@ -409,9 +410,9 @@ class GradientTape:
                 never on this tape.
         """
         self._check_use("gradient")
-        leaves, structure = tree.flatten(sources)
+        leaves, structure = containers.flatten(sources)
         origins = [self._on_tape(source, "source") for source in leaves]
-        ends = [self._on_tape(target, "target") for target in tree.flatten(targets)[0]]
+        ends = [self._on_tape(target, "target") for target in containers.flatten(targets)[0]]
         # The walk empties the list: nothing else may hold the cotangents.
         seeds = _seeds([end for end, _ in ends], output_gradients)
         scaler = getattr(self._amp, "scaler", None)
@@ -435,7 +436,7 @@ class GradientTape:
             results.append(lift(zeros_like(origin) if ct is None else ct, origin.value))
         if scaler is not None:
             results = scaler.unscaled_gradients(results, sources)
-        return tree.unflatten(structure, list(map(_tensor, results)))
+        return containers.unflatten(structure, list(map(_tensor, results)))
 
     def forward_gradient(self, source: Tensor, target: Tensor, tangent: Any = None) -> Tensor:
         """Differentiate a target by pushing a tangent of the source forward along the records.
@@ -500,8 +501,8 @@ class GradientTape:
                 [0., 4.]])
         """
         self._check_use("jacobian")
-        leaves, structure = tree.flatten(sources)
-        outs, out_structure = tree.flatten(targets)
+        leaves, structure = containers.flatten(sources)
+        outs, out_structure = containers.flatten(targets)
         origins = [self._on_tape(source, "source", "jacobian") for source in leaves]
         ends = [self._on_tape(target, "target", "jacobian") for target in outs]
         for tensor, _ in (*origins, *ends):
@@ -536,8 +537,8 @@ class GradientTape:
             ]
             pairs = zip(row, origins, strict=True)
             row = [_tensor(lift(part, origin.value)) for part, (origin, _) in pairs]
-            rows.append(tree.unflatten(structure, row))
-        return tree.unflatten(out_structure, rows)
+            rows.append(containers.unflatten(structure, row))
+        return containers.unflatten(out_structure, rows)
 
     def records(self, targets: Any = None) -> TapeRecords:
         """What was recorded on the way to some targets, to iterate over and to print.
@@ -578,7 +579,7 @@ class GradientTape:
         if targets is None:
             nodes = self._live_nodes()
         else:
-            tensors = tree.flatten(targets)[0]
+            tensors = containers.flatten(targets)[0]
             nodes = [self._on_tape(target, "target", "records")[1] for target in tensors]
         return records_of(nodes, {} if self._segment is None else self._segment.lines)
 
@@ -643,6 +644,9 @@ class GradientTape:
             "gt.no_grad()"
         )
         raise TapeError(f"{asked}: the {what} is not on this tape; {advice}")
+
+
+refuse(GradientTape, "a tape", TAPE)
 
 
 def _with_config(
@@ -714,7 +718,7 @@ def _seeds(targets: list[Tensor], given: Any) -> list[Any]:
     """A cotangent per target: ones, or those the user gave."""
     if given is None:
         return [ones_like(target) for target in targets]
-    seeds = tree.flatten(given)[0]
+    seeds = containers.flatten(given)[0]
     if len(seeds) != len(targets):
         raise ShapeError(
             f"gradient: got {len(seeds)} output_gradients for {len(targets)} targets, expected "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import (
     as_function,
     as_primals,
@@ -61,24 +61,25 @@ def jvp(
     check_tuples("jvp", primals=primals, tangents=tangents)
     function = as_function(function, "jvp")
     leaves, values, structure = as_primals(tuple(primals), "jvp", "primals")
-    directions, directions_structure = tree.flatten(tuple(tangents))
+    directions, directions_structure = containers.flatten(tuple(tangents))
     if structure != directions_structure:
         raise ShapeError(
-            f"jvp: the tangents have structure {tree.outline(directions_structure)}, expected that "
-            f"of the primals, {tree.outline(structure)}, where * is an array or a number"
+            f"jvp: the tangents have structure {containers.outline(directions_structure)}, "
+            f"expected that of the primals, {containers.outline(structure)}, where * is an array "
+            "or a number"
         )
     level = ForwardLevel()
     tensors = has_tensors([*leaves, *directions])
     try:
         duals = [
-            level.dual(x, checked(t, x, "jvp", tree.Place("tangent", tangents, n), "primal"))
+            level.dual(x, checked(t, x, "jvp", containers.Place("tangent", tangents, n), "primal"))
             for n, (x, t) in enumerate(zip(values, directions, strict=True))
         ]
-        out = run(function, tree.unflatten(structure, duals), {})
+        out = run(function, containers.unflatten(structure, duals), {})
     finally:
         level.active = False
     out, aux = output_and_aux(out, "jvp") if has_aux else (out, None)
-    check_results("jvp", out, tree.flatten(out)[0])
+    check_results("jvp", out, containers.flatten(out)[0])
 
     taken = {id(value) for value in (*leaves, *directions)}
 
@@ -91,8 +92,8 @@ def jvp(
             tangent = zeros_like(value)
         return deliver(own(lift(tangent, value), taken), tensors=tensors)
 
-    values, pushed = tree.map_leaves(value_of, out), tree.map_leaves(tangent_of, out)
-    return (values, pushed, tree.map_leaves(value_of, aux)) if has_aux else (values, pushed)
+    values, pushed = containers.map_leaves(value_of, out), containers.map_leaves(tangent_of, out)
+    return (values, pushed, containers.map_leaves(value_of, aux)) if has_aux else (values, pushed)
 
 
 def check_tuples(transform: str, **given: Any) -> None:
@@ -128,7 +129,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     function = as_function(function, "vmap")
 
     def batched(*args: Any, **kwargs: Any) -> Any:
-        leaves, structure = tree.flatten(args, view=tree.ALL_ARRAYS)
+        leaves, structure = containers.flatten(args, view=containers.ALL_ARRAYS)
         leaves = [adopted(leaf) for leaf in leaves]
         axes = _axes_for(in_axes, args)
         level = BatchLevel(_batch_size(leaves, axes, args))
@@ -138,10 +139,10 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             for leaf, axis in zip(leaves, axes, strict=True)
         ]
         records = [_record(leaf) for leaf in full]
-        given = tree.unflatten(structure, full)
+        given = containers.unflatten(structure, full)
         try:
             out = run(function, given, kwargs)
-            outs, out_structure = tree.flatten(out, view=tree.ALL_ARRAYS)
+            outs, out_structure = containers.flatten(out, view=containers.ALL_ARRAYS)
             _check_arrays(out, outs)
             places = _places(out_axes, out)
             taken = {id(leaf) for leaf in leaves}
@@ -159,7 +160,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             ]
         finally:
             level.active = False
-        return tree.unflatten(out_structure, results)
+        return containers.unflatten(out_structure, results)
 
     return Transformed(batched, vmap, (function, in_axes, out_axes), {})
 
@@ -178,7 +179,7 @@ def _write_back(given: Any, written: list[tuple[Any, Any, int | None]], level: B
     """
     if not written:
         return
-    buffers = {id(b) for member in tree.members_in(given) for _, b in member.named_buffers()}
+    buffers = {id(b) for member in containers.members_in(given) for _, b in member.named_buffers()}
     for outside, inside, axis in written:
         if axis is not None and id(inside) in buffers:
             outside[...] = level.unbatch(inside, axis)
@@ -189,7 +190,7 @@ def _check_arrays(out: Any, leaves: Sequence[Any]) -> None:
     for n, leaf in enumerate(leaves):
         if not (isinstance(leaf, Tensor) or is_raw(leaf) or hasattr(leaf, "__array__")):
             raise DTypeError(
-                f"vmap: {tree.Place('the result', out, n, view=tree.ALL_ARRAYS)} is "
+                f"vmap: {containers.Place('the result', out, n, view=containers.ALL_ARRAYS)} is "
                 f"{a_type(leaf)}, expected an array or a number, or containers of them"
             )
 
@@ -216,7 +217,7 @@ def _axes_for(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
 def _per_leaf(axes: Any, container: Any, mismatch: str) -> list[Any]:
     """An axis for every leaf of a container."""
     try:
-        return tree.broadcast_prefix(axes, container, view=tree.ALL_ARRAYS)
+        return containers.broadcast_prefix(axes, container, view=containers.ALL_ARRAYS)
     except ValueError as error:
         raise ArgumentError(f"vmap: {mismatch}: {error}") from None
 
@@ -228,20 +229,23 @@ def _batch_size(leaves: list[Any], axes: list[int | None], args: tuple[Any, ...]
         if axis is None:
             continue
         if not isinstance(leaf, Tensor) and not is_raw(leaf):
-            where = tree.argument_place(args, number, view=tree.ALL_ARRAYS)
+            where = containers.argument_place(args, number, view=containers.ALL_ARRAYS)
             raise DTypeError(
                 f"vmap: {where} is {a_type(leaf)}, expected an array or a tensor; {_NO_BATCH}"
                 + where.advice
             )
         shape = aval_of(leaf).shape
         if not -len(shape) <= axis < len(shape):
-            where = tree.argument_place(args, number, view=tree.ALL_ARRAYS)
+            where = containers.argument_place(args, number, view=containers.ALL_ARRAYS)
             raise AxisError(f"vmap: {where} has shape {shape} and no axis {axis}; {_NO_BATCH}")
         sizes[number] = shape[axis]
     if not sizes:
         raise ArgumentError("vmap: in_axes is None for every argument, expected at least one batch")
     if len(set(sizes.values())) > 1:
-        named = {tree.argument_place(args, n, view=tree.ALL_ARRAYS): s for n, s in sizes.items()}
+        named = {
+            containers.argument_place(args, n, view=containers.ALL_ARRAYS): s
+            for n, s in sizes.items()
+        }
         found = ", ".join(f"{where}: {size}" for where, size in named.items())
         raise ShapeError(
             f"vmap: got batches of different sizes, {found}, expected one size; {_NO_BATCH}"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.aval import Aval
 from gradtape.core.call import record, recording_segment
 from gradtape.core.level import Node, Segment, joint_segment
@@ -58,16 +58,16 @@ class Flat(NamedTuple):
     numbers: tuple[bool, ...]
     places: tuple[int, ...]
     hidden: tuple[Any, ...]
-    structure: tree.Structure
+    structure: containers.Structure
 
     def untracked(self, outs: Sequence[Any]) -> Any:
         """The results of a call with tensors, none of them tracked."""
-        if self.structure is tree.SINGLE and not self.numbers[0]:
+        if self.structure is containers.SINGLE and not self.numbers[0]:
             return Tensor(outs[0])
         made = [
             out if number else Tensor(out) for out, number in zip(outs, self.numbers, strict=True)
         ]
-        return tree.unflatten(self.structure, made)
+        return containers.unflatten(self.structure, made)
 
     def recorded(
         self,
@@ -99,7 +99,11 @@ class Flat(NamedTuple):
             Tensor(outs[n], nodes[n] if reached & tracked else None)
             for n, reached in enumerate(self.reached)
         ]
-        return made[0] if self.structure is tree.SINGLE else tree.unflatten(self.structure, made)
+        return (
+            made[0]
+            if self.structure is containers.SINGLE
+            else containers.unflatten(self.structure, made)
+        )
 
 
 class Form:
@@ -234,7 +238,7 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
                 where = recording_segment(segment, flat.op)
             if where is None:
                 made = [Tensor(outs[n]) for n in range(len(flat.reached))]
-                return tree.unflatten(flat.structure, made)
+                return containers.unflatten(flat.structure, made)
             return flat.recorded(where, parents, values, outs)
         given = _ordered(given)
     return NotImplemented

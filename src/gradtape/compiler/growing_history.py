@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.level import CONTEXT_LEVEL
 from gradtape.core.lines import warn_user
 from gradtape.core.tensor import Tensor
@@ -18,7 +18,7 @@ def warn_of_growing_history(name: str, arguments: Any) -> None:
         name: The name of the function.
         arguments: Its arguments.
     """
-    params = tree.flatten(tree.members_in(arguments))[0]
+    params = containers.flatten(containers.members_in(arguments))[0]
     if any(_made_by(name, param) for param in params):
         warn_user(
             f"jit: {name} got the module that it returned before with its history, to which each "

@@ -7,7 +7,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
+from gradtape.advice.tensor_attributes import COMPILED, refuse
 from gradtape.autodiff.arguments import deliver, has_tensors
 from gradtape.compiler.argument_specs import (
     NUMBERS,
@@ -187,7 +188,7 @@ class Specialization:
                 self._enter(self.program.in_force)
             if tensors and self.form.untracked is None:
                 self.form.untracked = self._flat(self.function, numbers=True)
-        return tree.unflatten(self.traced.structure, outputs)
+        return containers.unflatten(self.traced.structure, outputs)
 
 
 def _content(leaf: Any, state: State) -> Any:
@@ -233,7 +234,9 @@ class Compiled(Portable):
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the arguments apart in Python, compile if they are of a new form, and run."""
         if WITH_MODES:
-            scope = tapes_in_force(tree.flatten((args, kwargs), view=tree.ALL_ARRAYS)[0])
+            scope = tapes_in_force(
+                containers.flatten((args, kwargs), view=containers.ALL_ARRAYS)[0]
+            )
             if scope is not None:
                 return run_inside(scope, self._call, args, kwargs)
         state = STATE.get()
@@ -285,13 +288,15 @@ class Compiled(Portable):
             full, keywords = merged(given, leaves)
             buffers = [
                 (f"{type(member).__name__}.{name}", buffer, operand_of(buffer))
-                for member in tree.members_in((full, keywords))
+                for member in containers.members_in((full, keywords))
                 for name, buffer in member.named_buffers()
             ]
             out = self._function(*full, **keywords)
             if buffers:
                 _check_buffers(buffers, out)
-            found = set(map(id, tree.flatten((tuple(full), keywords), view=tree.ALL_ARRAYS)[0]))
+            found = set(
+                map(id, containers.flatten((tuple(full), keywords), view=containers.ALL_ARRAYS)[0])
+            )
             if not found.issuperset(map(id, leaves)):
                 raise WriteError(
                     "jit: the function puts something else into a container that is an argument; "
@@ -323,7 +328,14 @@ class Compiled(Portable):
         return Specialization(traced, specs, self._otherwise, self._debug, not given.kwargs)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
-        """The graph that is compiled for these arguments, as it was traced.
+        """The graph that is compiled for these arguments, as it was traced; `print` shows it.
+
+        It is what `jax.make_jaxpr` shows there. `gt.graph` has tools for graphs; arrays and tensors
+        from outside are inputs after the arguments.
+
+        Args:
+            *args: Arguments of the function.
+            **kwargs: Its keyword arguments.
 
         >>> gt.jit(lambda x: x * 2.0).graph(np.ones(3)).nodes[0].op.name
         'multiply'
@@ -370,6 +382,9 @@ class Compiled(Portable):
         return f"<compiled {_name(self._function)}, for {len(self._forms)} form(s) of arguments>"
 
 
+refuse(Compiled, "a compiled function", COMPILED)
+
+
 class Method(Portable):
     """A compiled method of one object, which it keeps alive as Python's bound methods do."""
 
@@ -412,7 +427,7 @@ class _WeakMethod:
 def _check_buffers(buffers: Sequence[tuple[str, Any, Any]], out: Any) -> None:
     """Raise if a buffer of an argument was written to, and the result does not have it."""
     # A module of gradients has the buffers, too, but an optimizer takes those of the module itself.
-    returned = {operand_of(leaf) for leaf in tree.all_but_gradients(out) if is_traced(leaf)}
+    returned = {operand_of(leaf) for leaf in containers.all_but_gradients(out) if is_traced(leaf)}
     lost = [name for name, buffer, was in buffers if operand_of(buffer) not in (was, *returned)]
     if lost:
         raise WriteError(

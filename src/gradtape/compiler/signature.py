@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.class_fields import typed_key
 from gradtape.compiler.argument_specs import (
     ArrayLeaf,
@@ -125,7 +125,7 @@ class Arguments(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     leaves: list[Any]
-    structure: tree.Structure
+    structure: containers.Structure
     fixed: dict[int, Any]
     named: dict[str, Any]
     key: Any
@@ -171,8 +171,8 @@ def _name_leaf(args: tuple[Any, ...], keywords: dict[str, Any], chosen: frozense
     """Raise again for the first leaf that cannot be an argument, and say where it is."""
     positional = [(f"argument {n}", arg) for n, arg in enumerate(args) if n not in chosen]
     for name, arg in (*positional, *((f"argument {name}", keywords[name]) for name in keywords)):
-        for n, leaf in enumerate(tree.flatten(arg, view=tree.ALL_ARRAYS)[0]):
-            leaf_key(leaf, tree.Place(name, arg, n, view=tree.ALL_ARRAYS))
+        for n, leaf in enumerate(containers.flatten(arg, view=containers.ALL_ARRAYS)[0]):
+            leaf_key(leaf, containers.Place(name, arg, n, view=containers.ALL_ARRAYS))
 
 
 def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
@@ -182,7 +182,7 @@ def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], 
     over the values can tell the difference.
     """
     if _PLAIN.issuperset(map(type, (*args, *kwargs.values()))):
-        return *tree.flatten((args, kwargs), view=tree.ALL_ARRAYS), ()
+        return *containers.flatten((args, kwargs), view=containers.ALL_ARRAYS), ()
     orders: list[Any] = []
     both = (args, kwargs)
 
@@ -194,7 +194,7 @@ def _flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], 
         return False
 
     # `note` is called for every node, to decide whether to stop there.
-    return *tree.flatten(both, note, view=tree.ALL_ARRAYS), tuple(orders)
+    return *containers.flatten(both, note, view=containers.ALL_ARRAYS), tuple(orders)
 
 
 def _typed(value: Any) -> tuple[Any, ...]:
@@ -207,7 +207,7 @@ def _typed(value: Any) -> tuple[Any, ...]:
 
 def merged(given: Arguments, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
     """The positional and keyword arguments again, with other leaves."""
-    traced, keywords = tree.unflatten(given.structure, list(leaves))
+    traced, keywords = containers.unflatten(given.structure, list(leaves))
     rest = iter(traced)
     count = len(given.args)
     args = [given.fixed[n] if n in given.fixed else next(rest) for n in range(count)]
@@ -216,7 +216,7 @@ def merged(given: Arguments, leaves: Sequence[Any]) -> tuple[list[Any], dict[str
     return args, {name: named[name] for name in given.kwargs}
 
 
-def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, ...]:
+def leaf_key(leaf: Any, where: str | containers.Place = "an argument") -> tuple[Any, ...]:
     """The properties of a leaf that code depends on; errors say `where` it is.
 
     Raises:
@@ -246,7 +246,7 @@ def leaf_key(leaf: Any, where: str | tree.Place = "an argument") -> tuple[Any, .
     if kind in _NUMBERS:
         return (kind,)
     needed = f"jit: {where} is of type {kind.__name__}, expected arrays, tensors, numbers or "
-    advice = where.advice if isinstance(where, tree.Place) else ""
+    advice = where.advice if isinstance(where, containers.Place) else ""
     raise DTypeError(f"{needed}containers of them. {_instead_of(kind)}{advice}")
 
 
@@ -262,7 +262,7 @@ def _instead_of(kind: type) -> str:
     return "Name it in static_argnums or static_argnames if the code depends on it"
 
 
-def _check_plain(kind: type, where: str | tree.Place) -> None:
+def _check_plain(kind: type, where: str | containers.Place) -> None:
     """Refuse arrays that compute differently, such as masked arrays and np.matrix."""
     if any(
         getattr(kind, name) is not getattr(np.ndarray, name)
@@ -293,9 +293,9 @@ def argument_spec(value: Any) -> Spec | None:
     return _spec(value, _argument_leaf)
 
 
-def result_spec(structure: tree.Structure, count: int) -> Spec | None:
+def result_spec(structure: containers.Structure, count: int) -> Spec | None:
     """The containers of the results for the native entry point; None if it cannot make them."""
-    results = tree.unflatten(structure, list(map(ResultLeaf, range(count))))
+    results = containers.unflatten(structure, list(map(ResultLeaf, range(count))))
     return _spec(results, lambda leaf: leaf if type(leaf) is ResultLeaf else None)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.state import adopted, values_read
 from gradtape.core.tensor import Tensor
 from gradtape.errors import GradtapeError
@@ -22,7 +22,7 @@ def call_adopted(function: Callable[..., Any], args: Sequence[Any], kwargs: dict
     is told that it depends on the elements.
     """
     # A function may write into an array of objects, so it has to get that array.
-    leaves, structure = tree.flatten((tuple(args), kwargs), join=False)
+    leaves, structure = containers.flatten((tuple(args), kwargs), join=False)
     arrays = [n for n, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.size]
     if not arrays or not any(isinstance(leaf, Tensor) for leaf in leaves):
         return function(*args, **kwargs)
@@ -30,7 +30,7 @@ def call_adopted(function: Callable[..., Any], args: Sequence[Any], kwargs: dict
     for lifted in (arrays, floats) if len(floats) < len(arrays) else (arrays,):
         values = [adopted(leaf) if n in lifted else leaf for n, leaf in enumerate(leaves)]
         before = [values[n].record for n in lifted if isinstance(values[n], Tensor)]
-        full, keywords = tree.unflatten(structure, values)
+        full, keywords = containers.unflatten(structure, values)
         try:
             out = function(*full, **keywords)
         except (GradtapeError, TypeError, ValueError):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.tensor import Tensor
 from gradtape.data.permutation import checked_seed, permutation
 from gradtape.errors import ArgumentError, ShapeError, a_type
@@ -197,9 +197,9 @@ class ConcatDataset(Dataset):
         if len(parts) == 1:
             return parts[0]
         back = np.argsort(np.concatenate(places))
-        flat = [tree.flatten(part) for part in parts]
+        flat = [containers.flatten(part) for part in parts]
         columns = zip(*(leaves for leaves, _ in flat), strict=True)
-        return tree.unflatten(flat[0][1], [_joined(column)[back] for column in columns])
+        return containers.unflatten(flat[0][1], [_joined(column)[back] for column in columns])
 
 
 def random_split(dataset: Any, lengths: Sequence[float], *, seed: int = 0) -> list[Subset]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, a_type
 
@@ -35,7 +35,7 @@ def collate(items: Sequence[Any]) -> Any:
             "collate: got None for each item of the batch, expected arrays, numbers or text; is a "
             "return missing in __getitem__?"
         )
-    flat = [tree.flatten(item) for item in items]
+    flat = [containers.flatten(item) for item in items]
     structure = flat[0][1]
     for number, (_, other) in enumerate(flat):
         if other != structure:
@@ -44,7 +44,7 @@ def collate(items: Sequence[Any]) -> Any:
                 f"{_described(items[number])}; give the loader a collate= of your own"
             )
     columns = zip(*(leaves for leaves, _ in flat), strict=True)
-    return tree.unflatten(structure, [_stacked(column) for column in columns])
+    return containers.unflatten(structure, [_stacked(column) for column in columns])
 
 
 def _described(item: Any) -> str:

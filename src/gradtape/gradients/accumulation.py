@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ArgumentError, TapeError
 from gradtape.gradients.leaves import Gradients, wide
 from gradtape.ops.arguments import as_integer
@@ -39,9 +39,11 @@ class Accumulation:
         return self._rounded(lambda total: total / self.count)
 
     def _rounded(self, function: Callable[[Any], Any]) -> Any:
-        leaves, structure = tree.flatten(self.total)
+        leaves, structure = containers.flatten(self.total)
         pairs = zip(leaves, self.dtypes, strict=True)
-        return tree.unflatten(structure, [function(leaf).astype(dtype) for leaf, dtype in pairs])
+        return containers.unflatten(
+            structure, [function(leaf).astype(dtype) for leaf, dtype in pairs]
+        )
 
 
 def accumulate(state: Accumulation | None, grads: Any) -> Accumulation:
@@ -69,12 +71,12 @@ def accumulate(state: Accumulation | None, grads: Any) -> Accumulation:
     if state is None:
         total = [_sum(None, x) for x in gradients.values]
         dtypes = tuple([x.dtype for x in gradients.values])
-        return Accumulation(tree.unflatten(gradients.structure, total), 1, dtypes)
+        return Accumulation(containers.unflatten(gradients.structure, total), 1, dtypes)
     pairs, structure = gradients.paired(state.total, "gradient before", "the gradients before")
     before = iter(state.dtypes)
     dtypes = tuple([new.dtype if old is None else next(before) for new, old in pairs])
     total = [_sum(old, new) for new, old in pairs]
-    return Accumulation(tree.unflatten(structure, total), state.count + 1, dtypes)
+    return Accumulation(containers.unflatten(structure, total), state.count + 1, dtypes)
 
 
 def _sum(old: Any, new: Any) -> Any:

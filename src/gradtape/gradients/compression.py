@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ArgumentError, DTypeError, a_type
 from gradtape.gradients.leaves import Gradients, quiet, wide
 from gradtape.gradients.step import State, Step, check_entries
@@ -60,7 +60,7 @@ class Compressed:
     parts: tuple[Parts, ...]
     shapes: tuple[tuple[int, ...], ...] = field(metadata={"static": True}, repr=False)
     dtypes: tuple[np.dtype[Any], ...] = field(metadata={"static": True}, repr=False)
-    structure: tree.Structure = field(metadata={"static": True}, repr=False)
+    structure: containers.Structure = field(metadata={"static": True}, repr=False)
     kind: str = field(metadata={"static": True}, default="")
 
     @property
@@ -110,7 +110,7 @@ class Compressor(Step):
             total = sum(made[1:], start=made[0])
             mean = total / len(made) if len(made) > 1 else total
             leaves.append(reshape(_enlarged(mean, 1, dtype), shape))
-        return tree.unflatten(first.structure, leaves)
+        return containers.unflatten(first.structure, leaves)
 
     def residual(self) -> Any:
         """Return what has not been sent so far, in the containers of the gradients.
@@ -133,7 +133,7 @@ class Compressor(Step):
         gradients = self._gradients(grads)
         zeros = [zeros_like(wide(x)) for x in gradients.values]
         memory = [self.start(x.shape, wide(x).dtype) for x in gradients.values]
-        return {"residual": tree.unflatten(gradients.structure, zeros), "memory": memory}
+        return {"residual": containers.unflatten(gradients.structure, zeros), "memory": memory}
 
     @quiet
     def send(self, grads: Any, state: State) -> tuple[Compressed, State]:
@@ -173,7 +173,7 @@ class Compressor(Step):
             self._name,
         )
         return message, {
-            "residual": tree.unflatten(structure, rests),
+            "residual": containers.unflatten(structure, rests),
             "memory": memory,
         }
 
@@ -198,7 +198,7 @@ class Compressor(Step):
             ArgumentError: It is not.
         """
         check_entries(self._name, state, {"residual", "memory"})
-        arrays, memories = len(tree.flatten(state["residual"])[0]), len(state["memory"])
+        arrays, memories = len(containers.flatten(state["residual"])[0]), len(state["memory"])
         if arrays != memories:
             raise ArgumentError(
                 f"{self._name}: got a state of {memories} memories for {arrays} arrays, expected "

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_primals, deliver, has_tensors, like_argument
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, ShapeError
@@ -37,9 +37,9 @@ class Gradients:
         self._name, self._container, self._what = name, grads, what
         self._given, self.values, self.structure = as_primals(grads, name, what)
 
-    def place(self, number: int) -> tree.Place:
+    def place(self, number: int) -> containers.Place:
         """The name of a leaf in errors: `grads['w']`."""
-        return tree.Place(self._what, self._container, number)
+        return containers.Place(self._what, self._container, number)
 
     def rebuilt(self, leaves: Sequence[Any]) -> Any:
         """Other leaves in the same containers and dtypes; tensors if there were tensors."""
@@ -48,7 +48,7 @@ class Gradients:
             deliver(like_argument(astype(leaf, value.dtype), given), tensors=tensors)
             for leaf, value, given in zip(leaves, self.values, self._given, strict=True)
         ]
-        return tree.unflatten(self.structure, made)
+        return containers.unflatten(self.structure, made)
 
     def beside(self, params: Any) -> list[Any]:
         """The parameters for which there are gradients.
@@ -70,7 +70,7 @@ class Gradients:
 
     def paired(
         self, other: Any, what: str, all_of_them: str
-    ) -> tuple[list[tuple[Any, Any]], tree.Structure]:
+    ) -> tuple[list[tuple[Any, Any]], containers.Structure]:
         """Pairs of a gradient and a leaf of other containers, and the structure of both together.
 
         Where only one of them has an array, the other is None in the pair.
@@ -86,14 +86,16 @@ class Gradients:
             ShapeError: A leaf has another shape than its gradient.
         """
         try:
-            both = tree.merged(self._container, other, self._what)
+            both = containers.merged(self._container, other, self._what)
         except ValueError as error:
             raise ArgumentError(
                 f"{self._name}: got different containers: {error}, as in {all_of_them}"
             ) from None
         _, values, structure = as_primals(other, self._name, all_of_them)
-        places = tree.aligned(tree.unflatten(self.structure, list(range(len(self.values)))), both)
-        leaves = tree.aligned(tree.unflatten(structure, values), both)
+        places = containers.aligned(
+            containers.unflatten(self.structure, list(range(len(self.values)))), both
+        )
+        leaves = containers.aligned(containers.unflatten(structure, values), both)
         for n, leaf in zip(places, leaves, strict=True):
             if n is not None and leaf is not None and self.values[n].shape != leaf.shape:
                 raise ShapeError(
@@ -101,7 +103,7 @@ class Gradients:
                     f"{leaf.shape}, the shape of its {what}"
                 )
         gradients = [None if n is None else self.values[n] for n in places]
-        return list(zip(gradients, leaves, strict=True)), tree.flatten(both)[1]
+        return list(zip(gradients, leaves, strict=True)), containers.flatten(both)[1]
 
 
 # ---- numbers ------------------------------------------------------------------------------------

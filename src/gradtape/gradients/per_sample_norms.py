@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import (
     as_primals,
     deliver,
@@ -126,7 +126,7 @@ def _of_one_number(loss: Callable[..., Any]) -> Callable[..., Any]:
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         out = of_one(*args, **kwargs)
-        leaves = tree.flatten(out)[0]
+        leaves = containers.flatten(out)[0]
         if len(leaves) != 1:
             raise ShapeError(
                 f"{_NAME}: the loss returned {len(leaves)} values for one sample, expected one "
@@ -165,17 +165,17 @@ class _Batch:
         # `vmap` checks axes and sizes, and says what is wrong with them.
         self.size = len(vmap(lambda *_: np.zeros(()), in_axes=axes)(*args))
         self._loss, self._kwargs, self._argnums = loss, kwargs, argnums
-        self._leaves, self._structure = tree.flatten(args)
-        counts = [len(tree.flatten(arg)[0]) for arg in args]
+        self._leaves, self._structure = containers.flatten(args)
+        counts = [len(containers.flatten(arg)[0]) for arg in args]
         self.params: list[Any] = []
         self._places: list[int] = []
-        self._structures: list[tree.Structure] = []
+        self._structures: list[containers.Structure] = []
         for n in selected(argnums, len(args), _NAME):
             _, values, structure = as_primals(args[n], _NAME, f"argument {n}")
             self.params += values
             self._places += range(sum(counts[:n]), sum(counts[: n + 1]))
             self._structures.append(structure)
-        by_leaf = tree.broadcast_prefix(axes, args)
+        by_leaf = containers.broadcast_prefix(axes, args)
         self._sampled = [n for n, axis in enumerate(by_leaf) if axis is not None]
         self.samples = [moveaxis(self._leaves[n], by_leaf[n], 0) for n in self._sampled]
 
@@ -184,7 +184,7 @@ class _Batch:
         full = list(self._leaves)
         for n, value in zip((*self._places, *self._sampled), (*params, *samples), strict=True):
             full[n] = value
-        return self._loss(*tree.unflatten(self._structure, full), **self._kwargs)
+        return self._loss(*containers.unflatten(self._structure, full), **self._kwargs)
 
     def square_norms(self) -> list[Any]:
         """The square norms of the gradients by each parameter, one for each sample."""
@@ -224,7 +224,7 @@ class _Batch:
         own = [self._norms(s, [param]) for s, param in zip(squares, self.params, strict=True)]
         parts = []
         for structure in self._structures:
-            parts.append(tree.unflatten(structure, own[: structure.num_leaves]))
+            parts.append(containers.unflatten(structure, own[: structure.num_leaves]))
             own = own[structure.num_leaves :]
         return parts[0] if isinstance(self._argnums, int) else tuple(parts)
 

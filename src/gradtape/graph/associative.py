@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function
 from gradtape.core.aval import aval_of
 from gradtape.core.deferrable import deferrable
@@ -47,7 +47,7 @@ def associative_scan(
     array([3., 3., 2.])
     """
     fn = as_function(fn, "associative_scan")
-    leaves, structure = tree.flatten(elems, view=tree.ALL_ARRAYS)
+    leaves, structure = containers.flatten(elems, view=containers.ALL_ARRAYS)
     places = [_axis(leaf, axis, elems, n) for n, leaf in enumerate(leaves)]
     lengths = {aval_of(leaf).shape[a] for leaf, a in zip(leaves, places, strict=True)}
     if len(lengths) != 1:
@@ -57,8 +57,8 @@ def associative_scan(
         )
 
     def combine(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        out = fn(tree.unflatten(structure, list(x)), tree.unflatten(structure, list(y)))
-        made, own = tree.flatten(out, view=tree.ALL_ARRAYS)
+        out = fn(containers.unflatten(structure, list(x)), containers.unflatten(structure, list(y)))
+        made, own = containers.flatten(out, view=containers.ALL_ARRAYS)
         if own != structure or any(
             aval_of(a).shape != aval_of(b).shape for a, b in zip(made, x, strict=True)
         ):
@@ -72,7 +72,7 @@ def associative_scan(
     made = _scanned(combine, given, places)
     if reverse:
         made = [flip(x, a) for x, a in zip(made, places, strict=True)]
-    return tree.unflatten(structure, list(made))
+    return containers.unflatten(structure, list(made))
 
 
 def _scanned(
@@ -123,6 +123,6 @@ def _axis(leaf: Any, axis: Any, elems: Any, number: int) -> int:
     except TypeError:
         raise DTypeError(f"associative_scan: got axis={axis!r}, expected an integer") from None
     if not -len(shape) <= place < len(shape):
-        where = tree.Place("elems", elems, number, view=tree.ALL_ARRAYS)
+        where = containers.Place("elems", elems, number, view=containers.ALL_ARRAYS)
         raise AxisError(f"associative_scan: {where} has shape {shape} and no axis {place}")
     return place % len(shape)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.call import call
@@ -116,14 +116,14 @@ def _branched(
     name: str, index: Any, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     """A branch on a number that is not known, or that differs within a batch."""
-    leaves, structure = tree.flatten(tuple(operands), view=tree.ALL_ARRAYS)
+    leaves, structure = containers.flatten(tuple(operands), view=containers.ALL_ARRAYS)
     if (scope := tapes_in_force((index, *leaves))) is not None:
         return run_inside(scope, _branched, name, index, functions, operands)
     leaves = [adopted(leaf) for leaf in leaves]
     avals = [leaf_aval(name, leaf) for leaf in leaves]
     bodies = [
         traced_function(
-            name, lambda *flat, f=function: f(*tree.unflatten(structure, list(flat))), avals
+            name, lambda *flat, f=function: f(*containers.unflatten(structure, list(flat))), avals
         )
         for function in functions
     ]
@@ -143,22 +143,22 @@ def _branched(
     ]
     made, constants = joined([Derived(body.graph, body.captures) for body in bodies])
     out = made(index, *leaves, *constants)
-    return tree.unflatten(first.structure, list(out))
+    return containers.unflatten(first.structure, list(out))
 
 
 def _converted(
-    function: Callable[..., Any], structure: tree.Structure, avals: Sequence[Aval]
+    function: Callable[..., Any], structure: containers.Structure, avals: Sequence[Aval]
 ) -> Callable[..., Any]:
     """A branch whose Python numbers become arrays of the dtypes that the others return."""
 
     def converted(*flat: Any) -> Any:
-        out = function(*tree.unflatten(structure, list(flat)))
-        leaves, own = tree.flatten(out, view=tree.ALL_ARRAYS)
+        out = function(*containers.unflatten(structure, list(flat)))
+        leaves, own = containers.flatten(out, view=containers.ALL_ARRAYS)
         given = [
             astype(np.asarray(leaf) if not hasattr(leaf, "dtype") else leaf, aval.dtype)
             for leaf, aval in zip(leaves, avals, strict=True)
         ]
-        return tree.unflatten(own, given)
+        return containers.unflatten(own, given)
 
     return converted
 

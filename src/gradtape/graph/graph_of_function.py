@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function
 from gradtape.backends import is_raw
 from gradtape.core.aval import Aval, aval_of
@@ -59,14 +59,16 @@ def make_graph(function: Callable[..., Any]) -> Callable[..., Graph]:
 
     @functools.wraps(function, updated=())
     def graph(*args: Any, **kwargs: Any) -> Graph:
-        leaves, structure = tree.flatten((args, dict(sorted(kwargs.items()))), view=tree.ALL_ARRAYS)
+        leaves, structure = containers.flatten(
+            (args, dict(sorted(kwargs.items()))), view=containers.ALL_ARRAYS
+        )
         places = [n for n, leaf in enumerate(leaves) if _is_input(leaf)]
 
         def flat(*values: Any) -> Any:
             full = list(leaves)
             for place, value in zip(places, values, strict=True):
                 full[place] = value
-            positional, keywords = tree.unflatten(structure, full)
+            positional, keywords = containers.unflatten(structure, full)
             return function(*positional, **keywords)
 
         avals = [_example_aval(leaves[place]) for place in places]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
 from gradtape.core.nested import unshell
 from gradtape.core.state import adopted, current, values_read
@@ -43,8 +43,8 @@ class Traced(NamedTuple):
 
     graph: Graph
     captures: tuple[Any, ...]
-    structure: tree.Structure
-    second: tree.Structure = None
+    structure: containers.Structure
+    second: containers.Structure = None
 
     @property
     def avals(self) -> list[Aval]:
@@ -56,14 +56,14 @@ def traced_function(
     name: str, function: Callable[..., Any], avals: Sequence[Aval], parts: int = 1
 ) -> Traced:
     """Trace a function given to a loop or branch; with `parts=2` it returns a pair."""
-    structures: list[tree.Structure] = []
+    structures: list[containers.Structure] = []
 
     def flat(*args: Any) -> Any:
         out = function(*args)
         leaves = []
         structures.clear()
         for part in out if parts == 2 else (out,):
-            own, structure = tree.flatten(part, view=tree.ALL_ARRAYS)
+            own, structure = containers.flatten(part, view=containers.ALL_ARRAYS)
             structures.append(structure)
             for leaf in own:
                 leaf_aval(name, leaf)
@@ -91,7 +91,7 @@ class State:
         avals: Its shapes and dtypes; Python numbers get those that the body gives them.
     """
 
-    def __init__(self, name: str, leaves: Sequence[Any], structure: tree.Structure) -> None:
+    def __init__(self, name: str, leaves: Sequence[Any], structure: containers.Structure) -> None:
         self._name = name
         self._structure = structure
         self.values = list(leaves)
@@ -135,19 +135,19 @@ class Watch:
 
     def __init__(self, name: str, state: Any) -> None:
         self._name = name
-        leaves, self._structure = tree.flatten(state, view=tree.ALL_ARRAYS)
+        leaves, self._structure = containers.flatten(state, view=containers.ALL_ARRAYS)
         self._avals = [leaf_aval(name, leaf) for leaf in leaves]
         self.leaves = [owned(leaf) for leaf in leaves]
-        self.first = tree.unflatten(self._structure, self.leaves)
+        self.first = containers.unflatten(self._structure, self.leaves)
 
     def checked(self, state: Any) -> Any:
         """The next state."""
-        leaves, structure = tree.flatten(state, view=tree.ALL_ARRAYS)
+        leaves, structure = containers.flatten(state, view=containers.ALL_ARRAYS)
         check_structure(self._name, structure, self._structure)
         for n, leaf in enumerate(leaves):
             self._avals[n] = same_aval(self._name, self._avals[n], leaf_aval(self._name, leaf))
         self.leaves = leaves
-        return tree.unflatten(structure, leaves)
+        return containers.unflatten(structure, leaves)
 
     def kept(self, leaf: Any) -> Any:
         """A result as it is now: it may be part of the state, which the next step may write to."""
@@ -170,12 +170,12 @@ class Same:
 
     def __init__(self, name: str, what: str) -> None:
         self._name, self._what = name, what
-        self.structure: tree.Structure = None
+        self.structure: containers.Structure = None
         self.avals: list[Aval] = []
 
     def leaves(self, out: Any) -> list[Any]:
         """The leaves of the results of a step."""
-        leaves, structure = tree.flatten(out, view=tree.ALL_ARRAYS)
+        leaves, structure = containers.flatten(out, view=containers.ALL_ARRAYS)
         avals = [leaf_aval(self._name, leaf) for leaf in leaves]
         if self.structure is None:
             self.structure, self.avals = structure, avals
@@ -268,12 +268,12 @@ def pair(name: str, out: Any) -> tuple[Any, Any]:
 
 def steps_of(name: str, xs: Any, length: Any) -> int:
     """The number of steps, from the arrays or as given."""
-    leaves, _ = tree.flatten(xs, view=tree.ALL_ARRAYS)
+    leaves, _ = containers.flatten(xs, view=containers.ALL_ARRAYS)
     sizes = {}
     for n, leaf in enumerate(leaves):
         aval = leaf_aval(name, leaf)
         if not aval.shape:
-            place = tree.Place("xs", xs, n, view=tree.ALL_ARRAYS)
+            place = containers.Place("xs", xs, n, view=containers.ALL_ARRAYS)
             raise ShapeError(
                 f"{name}: {place} is {aval}, expected an array with a first axis; "
                 "use np.array of a list of numbers"
@@ -298,7 +298,7 @@ def steps_of(name: str, xs: Any, length: Any) -> int:
     if not sizes:
         raise ArgumentError(f"{name}: got no arrays and no length, expected one of them")
     if len(set(sizes.values())) > 1:
-        places = [tree.Place("xs", xs, n, view=tree.ALL_ARRAYS) for n in sizes]
+        places = [containers.Place("xs", xs, n, view=containers.ALL_ARRAYS) for n in sizes]
         pairs = zip(places, sizes.values(), strict=True)
         found = ", ".join(f"{place}: {size}" for place, size in pairs)
         raise ShapeError(f"{name}: got arrays of different lengths, {found}, expected one length")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function, has_tensors
 from gradtape.core.aval import Aval, aval_of
 from gradtape.core.deferrable import deferrable
@@ -85,7 +85,7 @@ def while_loop(
     """
     cond_fun, body_fun = as_function(cond_fun, "while_loop"), as_function(body_fun, "while_loop")
     save = checked_save("while_loop", save)
-    leaves, structure = tree.flatten(init, view=tree.ALL_ARRAYS)
+    leaves, structure = containers.flatten(init, view=containers.ALL_ARRAYS)
     if save == "all" and not is_traced(leaves):
         return _while_in_python(cond_fun, body_fun, init)
     if (scope := tapes_in_force(leaves)) is not None:
@@ -95,17 +95,19 @@ def while_loop(
     state = State("while_loop", leaves, structure)
 
     def step(*flat: Any) -> Any:
-        return body_fun(tree.unflatten(structure, list(flat)))
+        return body_fun(containers.unflatten(structure, list(flat)))
 
     body = state.settled(lambda avals: traced_function("while_loop", step, avals))
     test = traced_function(
-        "while_loop", lambda *flat: cond_fun(tree.unflatten(structure, list(flat))), state.avals
+        "while_loop",
+        lambda *flat: cond_fun(containers.unflatten(structure, list(flat))),
+        state.avals,
     )
     _check_condition("while_loop", test.structure, test.avals)
     made = _loop(test, body, len(leaves), save)
     captures = (*test.captures, *body.captures)
     out = made(*captures, *state.values)
-    return tree.unflatten(structure, list(out))
+    return containers.unflatten(structure, list(out))
 
 
 def _loop(test: Traced, body: Traced, carries: int, save: Save) -> While:
@@ -135,7 +137,7 @@ def _while_in_python(
     while True:
         go_on = cond_fun(state)
         if not isinstance(go_on, bool | np.bool_):
-            leaves, structure = tree.flatten(go_on, view=tree.ALL_ARRAYS)
+            leaves, structure = containers.flatten(go_on, view=containers.ALL_ARRAYS)
             _check_condition("while_loop", structure, [leaf_aval("while_loop", x) for x in leaves])
         if alive is not None or (isinstance(go_on, Tensor) and is_batched(go_on)):
             alive = go_on if alive is None else alive & go_on
@@ -154,21 +156,21 @@ def _chosen(alive: Any, new: Any, old: Any) -> tuple[Any, Any]:
     They differ in values that all elements have in common, such as counters. Those stay as they
     are for the next step, so that Python numbers remain Python numbers.
     """
-    leaves, structure = tree.flatten(new, view=tree.ALL_ARRAYS)
+    leaves, structure = containers.flatten(new, view=containers.ALL_ARRAYS)
     kept = [
         where(alive, x, y)
-        for x, y in zip(leaves, tree.flatten(old, view=tree.ALL_ARRAYS)[0], strict=True)
+        for x, y in zip(leaves, containers.flatten(old, view=containers.ALL_ARRAYS)[0], strict=True)
     ]
     going = [
         y if isinstance(x, Tensor) and is_batched(x) else x
         for x, y in zip(leaves, kept, strict=True)
     ]
-    return tree.unflatten(structure, going), tree.unflatten(structure, kept)
+    return containers.unflatten(structure, going), containers.unflatten(structure, kept)
 
 
-def _check_condition(name: str, structure: tree.Structure, avals: Sequence[Aval]) -> None:
-    if structure is not tree.SINGLE or avals[0].shape != ():
-        what = f"{structure}" if structure is not tree.SINGLE else str(avals[0])
+def _check_condition(name: str, structure: containers.Structure, avals: Sequence[Aval]) -> None:
+    if structure is not containers.SINGLE or avals[0].shape != ():
+        what = f"{structure}" if structure is not containers.SINGLE else str(avals[0])
         raise ShapeError(
             f"{name}: the condition is {what}, expected one truth value; use np.any or np.all"
         )
@@ -327,8 +329,8 @@ def _scanned(
 ) -> tuple[Any, Any]:
     """A loop of known length: `carry, y = step(i, carry, x)`."""
     save = checked_save(name, save)
-    leaves, structure = tree.flatten(init, view=tree.ALL_ARRAYS)
-    arrays, xs_structure = tree.flatten(xs, view=tree.ALL_ARRAYS)
+    leaves, structure = containers.flatten(init, view=containers.ALL_ARRAYS)
+    arrays, xs_structure = containers.flatten(xs, view=containers.ALL_ARRAYS)
     plain = save == "all" or length < 2
     if plain and length and not is_traced([*leaves, *arrays]):
         return _scan_in_python(name, step, init, arrays, xs_structure, length, reverse)
@@ -346,8 +348,8 @@ def _scanned(
     def flat_step(*flat: Any) -> Any:
         values = list(flat)
         i = values.pop(0) if counted else None
-        carry = tree.unflatten(structure, values[: len(leaves)])
-        return step(i, carry, tree.unflatten(xs_structure, values[len(leaves) :]))
+        carry = containers.unflatten(structure, values[: len(leaves)])
+        return step(i, carry, containers.unflatten(xs_structure, values[len(leaves) :]))
 
     body = state.settled(
         lambda avals: traced_function(name, flat_step, [*first, *avals, *elements], parts=2)
@@ -364,8 +366,8 @@ def _scanned(
     given = (*body.captures, *state.values)
     out = made(*given, *arrays) if plain else _in_stretches(name, made, given, arrays, save)
     ys = list(out[len(leaves) :])
-    carry = tree.unflatten(structure, list(out[: len(leaves)]))
-    return carry, tree.unflatten(body.second, ys)
+    carry = containers.unflatten(structure, list(out[: len(leaves)]))
+    return carry, containers.unflatten(body.second, ys)
 
 
 def _scan_in_python(
@@ -373,7 +375,7 @@ def _scan_in_python(
     step: Callable[[Any, Any, Any], tuple[Any, Any]],
     carry: Any,
     arrays: Sequence[Any],
-    xs_structure: tree.Structure,
+    xs_structure: containers.Structure,
     length: int,
     reverse: bool,
 ) -> tuple[Any, Any]:
@@ -383,7 +385,7 @@ def _scan_in_python(
     results = Same(name, "results")
     steps = range(length)
     for t in reversed(steps) if reverse else steps:
-        x = tree.unflatten(xs_structure, [array[t] for array in arrays])
+        x = containers.unflatten(xs_structure, [array[t] for array in arrays])
         new, y = step(t, carry, x)
         carry = watch.checked(new)
         made.append([watch.kept(leaf) for leaf in results.leaves(y)])
@@ -391,7 +393,7 @@ def _scan_in_python(
         made.reverse()
     columns = zip(*made, strict=True)
     ys = [_stacked(x, aval.dtype) for x, aval in zip(columns, results.avals, strict=True)]
-    return carry, tree.unflatten(results.structure, ys)
+    return carry, containers.unflatten(results.structure, ys)
 
 
 def _stacked(values: Sequence[Any], dtype: np.dtype[Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import run
 from gradtape.backends import is_raw
 from gradtape.core import scalar
@@ -353,7 +353,7 @@ class Trace(NamedTuple):
 
     graph: Graph
     captures: tuple[Capture, ...]
-    structure: tree.Structure
+    structure: containers.Structure
     guards: tuple[Guard, ...] = ()
 
     @property
@@ -441,7 +441,7 @@ class _Flat:
     """A flattened result. Handles in it stay handles: those from outside are captures."""
 
     def __init__(self, out: Any) -> None:
-        self.parts = tree.flatten(out, view=tree.ALL_ARRAYS)
+        self.parts = containers.flatten(out, view=containers.ALL_ARRAYS)
 
 
 def _settle(level: TraceLevel) -> None:

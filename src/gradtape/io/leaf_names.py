@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ArgumentError, a_type
 
 # The name of an array that is in no container.
@@ -14,25 +14,25 @@ _SEPARATOR = "."
 
 
 def named_leaves(
-    containers: Any, function: str, *, view: str = tree.ALL_ARRAYS
-) -> tuple[dict[str, Any], tree.Structure]:
+    nested: Any, function: str, *, view: str = containers.ALL_ARRAYS
+) -> tuple[dict[str, Any], containers.Structure]:
     """The leaves of nested containers by name, and the structure that puts them back.
 
     A name has the keys of dicts, positions in lists and tuples, and the fields of named tuples on
     the way to the leaf, with dots between them.
 
     Args:
-        containers: Nested containers, or a single leaf.
+        nested: Nested containers, or a single leaf.
         function: The caller, for errors.
-        view: Which leaves of modules: all arrays, or parameters alone (`tree.NAMESPACE`).
+        view: Which leaves of modules: all arrays, or parameters alone (`containers.NAMESPACE`).
 
     Raises:
         ArgumentError: A key is neither a string nor an integer, or two leaves have the same name.
     """
-    leaves, structure = tree.flatten(containers, view=view)
-    if structure is tree.SINGLE:
+    leaves, structure = containers.flatten(nested, view=view)
+    if structure is containers.SINGLE:
         return {SINGLE_NAME: leaves[0]}, structure
-    accessors = tree.loaded().tree_accessors(containers, namespace=view)
+    accessors = containers.loaded().tree_accessors(nested, namespace=view)
     names = [_joined(accessor, function) for accessor in accessors]
     if doubled := [name for name, count in Counter(names).items() if count > 1]:
         raise ArgumentError(

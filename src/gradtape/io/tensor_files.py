@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.aval import is_numeric
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, FileFormatError, a_type
@@ -144,7 +144,7 @@ def load(path: Path, *, like: Any = None) -> Any:
         arrays[name].item() if type(leaf) in (bool, int, float, complex) else arrays[name]
         for name, leaf in wanted.items()
     ]
-    return tree.unflatten(structure, leaves)
+    return containers.unflatten(structure, leaves)
 
 
 def load_metadata(path: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.checkpoint import checkpoint, is_lazy
 from gradtape.errors import ArgumentError, a_type
 from gradtape.lazy.context import Context
@@ -63,7 +63,7 @@ class CheckpointGroup:
                 f"checkpoint_fn: got {a_type(f)}, expected a list and a function of it"
             )
         results = checkpoint(f)(inputs)
-        return tree.map_leaves(self._marked, results)  # type: ignore[no-any-return]
+        return containers.map_leaves(self._marked, results)  # type: ignore[no-any-return]
 
     def _marked(self, result: Any) -> Any:
         if self._ctx is not None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.aval import Abstract
 from gradtape.core.call import call
 from gradtape.core.nested import Handle, Nested
@@ -67,7 +67,7 @@ class DeferredCall:
         self,
         function: Callable[..., Any],
         leaves: Sequence[Any],
-        structure: tree.Structure | None,
+        structure: containers.Structure | None,
         unsized: str,
         line: str,
         *,
@@ -106,7 +106,7 @@ class DeferredCall:
         values = [traced(x) if isinstance(x, Operand) else x for x in self._leaves]
         if self._structure is None:
             return self.function(*values)
-        args, kwargs = tree.unflatten(self._structure, values)
+        args, kwargs = containers.unflatten(self._structure, values)
         return self.function(*args, **kwargs)
 
 

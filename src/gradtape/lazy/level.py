@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.lines import user_line
 from gradtape.core.nested import Nested, unshell
 from gradtape.core.op import Op
@@ -211,7 +211,7 @@ class LazyLevel(TraceLevel):
                 f"{name}: got a lazy tensor of a size that is not known yet, which is not written "
                 "to in place; use a function that returns its result"
             )
-        leaves, structure = tree.flatten((tuple(args), kwargs))
+        leaves, structure = containers.flatten((tuple(args), kwargs))
         for n, leaf in enumerate(leaves):
             if isinstance(leaf, Tensor):
                 record = leaf.fresh().record

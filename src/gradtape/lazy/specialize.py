@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.call import call
 from gradtape.core.nested import unshell
 from gradtape.core.state import current, keeping, no_grad, run_inside, seen_by
@@ -56,7 +56,7 @@ class Specialized:
     def __call__(self, feeds: Feeds) -> list[Any]:
         """The values of the targets; a call with several results gives a container."""
         outputs = self._evaluation(feeds)
-        return tree.unflatten(self._structure, outputs)  # type: ignore[no-any-return]
+        return containers.unflatten(self._structure, outputs)  # type: ignore[no-any-return]
 
 
 def _fresh(leaf: Any) -> Any:
@@ -135,7 +135,7 @@ class _SpecializedLevel(TraceLevel):
         several = node.several if isinstance(node, DeferredCall) else node.op.outputs != 1
         parts = results if several else (results,)
         for value, result in zip(node.outputs, parts, strict=True):
-            self._made[value] = tree.map_leaves(_fresh, result)
+            self._made[value] = containers.map_leaves(_fresh, result)
 
     def _results(self, node: Any) -> Any:
         if isinstance(node, DeferredCall):

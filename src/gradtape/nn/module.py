@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gradtape import dtypes, tree
+from gradtape import containers, dtypes
 from gradtape.core.aval import is_extended_float
 from gradtape.core.level import LEAVES, Leaf as GradientLeaf
 from gradtape.core.state import STATE
@@ -90,7 +90,7 @@ def Parameter(value: Any, requires_grad: bool = True) -> Tensor:  # noqa: N802 -
     return made if requires_grad else made.set_requires_grad(False)
 
 
-class Module(tree.Members):
+class Module(containers.Members):
     """Base class of layers and models: a function with parameters.
 
     A subclass makes its parameters and further modules in `__init__`, and says in `forward` what it
@@ -154,7 +154,7 @@ class Module(tree.Members):
         try:
             return self._called(args, kwargs)
         except UnknownSizeError as error:
-            leaves, structure = tree.flatten(self, view=tree.ALL_ARRAYS)
+            leaves, structure = containers.flatten(self, view=containers.ALL_ARRAYS)
             return error.deferred(_put_off(type(self), structure), (leaves, *args), kwargs)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -819,12 +819,12 @@ def _note(held: dict[str, Any], name: str, kind: str | None) -> None:
         held[KINDS] = {other: known for other, known in kinds.items() if other != name}
 
 
-def _put_off(kind: type[Module], structure: tree.Structure) -> Callable[..., Any]:
+def _put_off(kind: type[Module], structure: containers.Structure) -> Callable[..., Any]:
     """A call of a module as a function of its arrays, as they are when the call is put off."""
 
     @functools.wraps(kind.forward)  # which says how many results there are
     def module(leaves: list[Any], *args: Any, **kwargs: Any) -> Any:
-        return tree.unflatten(structure, leaves)(*args, **kwargs)
+        return containers.unflatten(structure, leaves)(*args, **kwargs)
 
     return module
 

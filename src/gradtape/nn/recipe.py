@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.class_fields import typed_key
 from gradtape.core.level import LEAVES, Leaf as GradientLeaf
 from gradtape.core.tensor import Tensor
@@ -78,7 +78,7 @@ def _contained(container: Any, name: str, inside: Collection[str]) -> Iterator[E
 
 def _kind_of(value: Any, name: str, inside: Collection[str]) -> str:
     """The kind of something in a list, tuple or dict."""
-    if isinstance(value, tree.Members):
+    if isinstance(value, containers.Members):
         return MODULE
     if name in inside or isinstance(value, Tensor):
         return PARAMETER
@@ -114,7 +114,7 @@ class Taking:
     def __init__(self, module: Any, view: str) -> None:
         self.leaves: list[Any] = []
         self.names: list[str] = []
-        self._all = view == tree.ALL_ARRAYS
+        self._all = view == containers.ALL_ARRAYS
         self._known: dict[int, Part] = {}
         self._modules: dict[int, Known] = {}
         self.recipe = self._module(module, "")
@@ -491,7 +491,7 @@ class Rest:
     def key(self) -> Any:
         """What is compared."""
         if self._key is None:
-            whole = self._view == tree.ALL_ARRAYS
+            whole = self._view == containers.ALL_ARRAYS
             self._key = self._recipe.key() if whole else self._recipe.names()
         return self._key
 

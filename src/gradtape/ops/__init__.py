@@ -5,7 +5,7 @@ and methods. The packages below it are families that not every program uses. The
 loaded one by one, when a function is first used, by gradtape's name or by that of NumPy or SciPy.
 """
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core import tracked_number
 from gradtape.core.lazy import Deferred
 from gradtape.core.needed_ops import needed
@@ -76,6 +76,6 @@ needed.fill(
     sum_op=op_of(reduce.sum_over),
     with_sparse=Deferred("gradtape.ops.sparse.operators:with_sparse"),
 )
-tree.objects.join = joined.joined
+containers.objects.join = joined.joined
 methods.install()
 tracked_number.install()

@@ -205,15 +205,15 @@ def setitem(x: ArrayLike, value: ArrayLike, /, index: Any) -> Array:
         return x  # second half of x[index] += y; the first has written through a view
     x = as_array(x)
     shape = x.shape
-    value = adopted(_cast(value, x.dtype))
-    if _one_for_all(index, value, shape):
+    value = adopted(cast_value(value, x.dtype))
+    if one_for_all(index, value, shape):
         return _where_true(index, value, x)
     basic, arrays, at = split_index(index, shape, "setitem")
     if not arrays:
-        return assign(x, _spread(value, part_shape(basic, shape)), index=basic)
+        return assign(x, spread_value(value, part_shape(basic, shape)), index=basic)
     numbers = np.arange(math.prod(shape)).reshape(shape)
     positions = read_parts(numbers, basic, arrays, at, name="setitem")
-    value = _spread(value, positions.shape)
+    value = spread_value(value, positions.shape)
     if _are_all(positions, shape):
         for array in arrays:
             values_read(array)
@@ -236,7 +236,7 @@ def _are_all(positions: Any, shape: tuple[int, ...]) -> bool:
     return bool((known.ravel() == np.arange(size)).all())
 
 
-def _one_for_all(index: Any, value: Any, shape: tuple[int, ...]) -> bool:
+def one_for_all(index: Any, value: Any, shape: tuple[int, ...]) -> bool:
     """Whether the index is a mask, and all it selects gets one value: then where() does it.
 
     where() needs no number of elements, which is unknown while a function is traced or batched.
@@ -252,20 +252,20 @@ def _where_true(mask: Any, value: Any, x: Any) -> Any:
     return where(mask, value, x)
 
 
-def _cast(value: Any, dtype: Any) -> Any:
+def cast_value(value: Any, dtype: Any, name: str = "setitem") -> Any:
     """The value in the dtype of its target; raises if that is of another kind."""
     value = as_value(value)
     weak = type(value) in (bool, int, float, complex)  # Python numbers have no dtype
     own = np.result_type(value, dtype) if weak else value.dtype
     if not np.can_cast(own, dtype, "same_kind"):
         raise DTypeError(
-            f"setitem: got a value of dtype {own}, expected {dtype}, as the array has; "
+            f"{name}: got a value of dtype {own}, expected {dtype}, as the array has; "
             "use astype on one of them"
         )
     return value if weak or own == dtype else astype(value, dtype)
 
 
-def _spread(value: Any, shape: tuple[int, ...]) -> Any:
+def spread_value(value: Any, shape: tuple[int, ...], name: str = "setitem") -> Any:
     """The value broadcast to the shape of the part it is written to; a number stays one."""
     if not hasattr(value, "shape") or value.shape == shape:
         return value
@@ -273,7 +273,7 @@ def _spread(value: Any, shape: tuple[int, ...]) -> Any:
     extra = max(len(own) - len(shape), 0)  # NumPy drops leading axes of size 1
     if own[:extra] != (1,) * extra or not broadcasts_to(own[extra:], shape):
         raise ShapeError(
-            f"setitem: got a value of shape {own}, expected one that broadcasts to {shape}, as "
+            f"{name}: got a value of shape {own}, expected one that broadcasts to {shape}, as "
             "the part has"
         )
     return broadcast_to(reshape(value, own[extra:]) if extra else value, shape)

@@ -176,7 +176,7 @@ def split_index(index: Any, shape: tuple[int, ...], name: str) -> tuple[Index, l
         array); the axis where NumPy puts the result of the arrays: that of the first array, or 0
         if something stands between the arrays.
     """
-    items = [_item(item, name) for item in (index if isinstance(index, tuple) else (index,))]
+    items = _items(index, name)
     at = 0
     if any(isinstance(item, ndarray | Tensor) for item in items):
         # Next to an array, a number acts as an array as well.
@@ -201,6 +201,24 @@ def split_index(index: Any, shape: tuple[int, ...], name: str) -> tuple[Index, l
             arrays += found
         axis += consumed
     return tuple(basic), arrays if any(a is not None for a in arrays) else [], at
+
+
+def _items(index: Any, name: str) -> list[Any]:
+    return [_item(item, name) for item in (index if isinstance(index, tuple) else (index,))]
+
+
+def items_by_axis(index: Any, shape: tuple[int, ...], name: str) -> list[tuple[Any, int | None]]:
+    """The items of an index, each with the axis of the array that it stands for.
+
+    Masks and None have None in place of an axis. There is no Ellipsis: slices stand in its place.
+    """
+    found: list[tuple[Any, int | None]] = []
+    axis = 0
+    for item in _without_ellipsis(_items(index, name), shape, name):
+        is_mask = isinstance(item, ndarray) and item.dtype == np.bool_
+        found.append((item, None if item is None or is_mask else axis))
+        axis += _axes_of(item)
+    return found
 
 
 def _item(item: Any, name: str) -> Any:

@@ -137,6 +137,14 @@ def _fill(self: Tensor, value: Any) -> None:
     self[...] = value
 
 
+_at_of = Deferred("gradtape.ops.at:at")
+
+
+def _at(self: Tensor) -> Any:
+    """`t.at[index].set(values)` and its kin return a new tensor, as in JAX: see `gt.at`."""
+    return _at_of(self)
+
+
 _sort_of = Deferred(arrays.place_of("sort"))
 _partition_of = Deferred(arrays.place_of("partition"))
 
@@ -195,6 +203,7 @@ def install() -> None:
     properties: dict[str, Callable[[Tensor], Any]] = {
         "T": shape.transpose,
         "mT": shape.matrix_transpose,
+        "at": _at,
         "real": _part(cast.real, "The real part."),
         "imag": _part(cast.imag, "The imaginary part."),
     }

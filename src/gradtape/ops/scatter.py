@@ -82,7 +82,7 @@ def _batch_extreme(op: Op, axes: Any, args: Any, params: dict[str, Any]) -> Batc
 
 
 # out[p] = max(x[p], src at p): those that are as large as the result share its cotangent.
-_scatter_extreme: Callable[..., Any] = general(
+scatter_extreme: Callable[..., Any] = general(
     "scatter_extreme",
     _extreme_forward,
     infer=lambda x, src, positions, largest: Aval(x.shape, x.dtype),
@@ -168,7 +168,7 @@ def _extreme(name: str, x: ArrayLike, index: ArrayLike, src: ArrayLike, /, axis:
     positions, shape = index_positions(x.shape, tuple(places), name), x.shape
     src = broadcast_to(astype(src, x.dtype, copy=False), positions.shape)
     flat = (reshape(part, -1) for part in (x, src, positions))
-    return reshape(_scatter_extreme(*flat, largest=name == "scatter_max"), shape)
+    return reshape(scatter_extreme(*flat, largest=name == "scatter_max"), shape)
 
 
 scatter_max = member("scatter_max", _extreme, moved="raised", better="max", good="large")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.state import no_grad
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, a_type
@@ -49,9 +49,9 @@ class WeightAverage:
         Args:
             params: Parameters, as they are given to `apply`: a container, or a module.
         """
-        leaves, structure = tree.flatten(params)
+        leaves, structure = containers.flatten(params)
         zeros = [np.zeros_like(held(leaf)) for leaf in leaves]
-        return {"average": tree.unflatten(structure, zeros), "count": 0}
+        return {"average": containers.unflatten(structure, zeros), "count": 0}
 
     def apply(self, params: Any, state: Mapping[str, Any]) -> State:
         """Return the state after one more step; the average is `state["average"]`.
@@ -67,8 +67,8 @@ class WeightAverage:
             raise ArgumentError(
                 f"WeightAverage: got {a_type(state)} as a state, expected one made by init(params)"
             )
-        leaves, structure = tree.flatten(params)
-        means, found = tree.flatten(state["average"])
+        leaves, structure = containers.flatten(params)
+        means, found = containers.flatten(state["average"])
         if found != structure:
             raise ArgumentError(
                 f"WeightAverage: got parameters of {structure} and averages of {found}, expected "
@@ -77,7 +77,7 @@ class WeightAverage:
         count = state["count"]
         share = self.share(count)
         new = [mixed(mean, leaf, share) for mean, leaf in zip(means, leaves, strict=True)]
-        return {"average": tree.unflatten(structure, new), "count": count + 1}
+        return {"average": containers.unflatten(structure, new), "count": count + 1}
 
     def share(self, count: Any) -> Any:
         """How much of the weights goes into the average of `count` earlier ones."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.level import Leaf
 from gradtape.core.state import enable_grad
 from gradtape.core.tensor import Tensor, innermost
@@ -76,7 +76,7 @@ def gradients_of(params: Sequence[Tensor]) -> list[Any]:
 
 def is_closure(given: Any) -> bool:
     """Whether the argument of a step is a closure; modules are functions, but hold parameters."""
-    return callable(given) and not isinstance(given, tree.Members)
+    return callable(given) and not isinstance(given, containers.Members)
 
 
 @contextmanager

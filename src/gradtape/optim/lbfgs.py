@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.host_call import host_call
 from gradtape.core.aval import Abstract, aval_of
 from gradtape.core.tensor import Tensor, innermost
@@ -131,7 +131,7 @@ class LBFGS(Optimizer):
         Raises:
             DTypeError: A parameter is not of floating-point or complex numbers.
         """
-        leaves, _ = tree.flatten(params)
+        leaves, _ = containers.flatten(params)
         self._check_dtypes(leaves)
         vectors = Vectors([np.zeros(x.shape, _wide_dtype(x)) for x in leaves])
         return self._padded(no_memory(vectors.size, vectors.dtype))
@@ -163,13 +163,13 @@ class LBFGS(Optimizer):
         array([1., 1.])
         """
         function = as_value_and_grad(self.name, value_and_grad)
-        leaves, structure = tree.flatten(params)
+        leaves, structure = containers.flatten(params)
         self._check_dtypes(leaves)
         _memory(state)
         numbers = dict(self.defaults.read())
 
         def flat(*values: Any) -> tuple[Any, ...]:
-            loss, grads = function(tree.unflatten(structure, list(values)))
+            loss, grads = function(containers.unflatten(structure, list(values)))
             return loss, *self._aligned(grads, "a gradient", leaves, structure)
 
         def evaluate(values: list[Any]) -> tuple[float, list[Any]]:
@@ -179,7 +179,7 @@ class LBFGS(Optimizer):
             loss, *grads = map(_array, found)
             return float(loss), grads
 
-        operands = [*leaves, *tree.flatten(dict(state))[0], numbers["lr"]]
+        operands = [*leaves, *containers.flatten(dict(state))[0], numbers["lr"]]
         try:
             if is_traced(operands) or any(map(_is_of_transform, operands)):
                 raise _OfTransformError
@@ -189,7 +189,7 @@ class LBFGS(Optimizer):
             new, after = _like(leaves, found), self._padded(memory)
         except _OfTransformError:
             new, after = self._by_host(flat, leaves, dict(state), numbers)
-        return tree.unflatten(structure, new), after
+        return containers.unflatten(structure, new), after
 
     def _by_host(
         self, function: Any, leaves: list[Any], state: State, numbers: dict[str, Any]

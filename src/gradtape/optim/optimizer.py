@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.finite import is_finite
 from gradtape.core.ownership import is_alone
 from gradtape.core.state import clear_default_context_tape
@@ -349,7 +349,7 @@ class Optimizer(PureOptimizer):
             self._meant(None, "step")
             pairs = params
         elif groups and not _holds_leaves(given):
-            grads = given if isinstance(given, list | tuple) else tree.flatten(given)[0]
+            grads = given if isinstance(given, list | tuple) else containers.flatten(given)[0]
             if len(grads) != len(params):
                 raise ArgumentError(
                     f"{self.name}.step: got {len(grads)} gradients for {len(params)} parameters, "
@@ -597,7 +597,7 @@ class Optimizer(PureOptimizer):
 
 def _holds_leaves(given: Any) -> bool:
     """Whether these are parameters: gradients are no leaves that require gradients."""
-    leaves = tree.flatten(given)[0]
+    leaves = containers.flatten(given)[0]
     return bool(leaves) and all(map(is_leaf, leaves))
 
 

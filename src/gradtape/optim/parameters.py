@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.class_fields import has_fields
 from gradtape.core.level import LEAVES
 from gradtape.core.tensor import Tensor
@@ -33,7 +33,9 @@ def groups_in(params: Any, name: str) -> list[dict[str, Any]]:
         parameters_in(params, name)  # says what to give
     if is_group(params) and not isinstance(params["params"], Tensor):
         return [dict(params)]
-    if isinstance(params, Iterable) and not isinstance(params, Tensor | Mapping | tree.Members):
+    if isinstance(params, Iterable) and not isinstance(
+        params, Tensor | Mapping | containers.Members
+    ):
         params = params if isinstance(params, list | tuple) else list(params)
         if params and all(map(is_group, params)):
             return [dict(group) for group in params]
@@ -42,7 +44,7 @@ def groups_in(params: Any, name: str) -> list[dict[str, Any]]:
 
 def parameters_in(params: Any, name: str) -> list[Tensor]:
     """The parameters in containers, each once, checked to be leaves."""
-    if isinstance(params, tree.Members):
+    if isinstance(params, containers.Members):
         params = list(params.parameters()) if hasattr(params, "parameters") else [params]
     known = isinstance(params, list | tuple | dict) or has_fields(type(params))
     if isinstance(params, Tensor) or not (known or isinstance(params, Iterable)):
@@ -50,7 +52,7 @@ def parameters_in(params: Any, name: str) -> list[Tensor]:
             f"{name}: got a {type(params).__name__} as parameters, expected a sequence or dict of "
             "tensors: [w, b]"
         )
-    result: list[Tensor] = tree.flatten(params if known else list(params))[0]
+    result: list[Tensor] = containers.flatten(params if known else list(params))[0]
     for param in result:
         if not isinstance(param, Tensor):
             raise DTypeError(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.call import is_differentiable
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, a_type
 from gradtape.ops.shared_options import options
@@ -116,7 +116,7 @@ class PureOptimizer:
         >>> gt.optim.SGD(lr=0.1, momentum=0.9).init({"w": np.ones(2)})
         {'momentum': {'w': array([0., 0.])}}
         """
-        leaves, structure = tree.flatten(params)
+        leaves, structure = containers.flatten(params)
         self._check_dtypes(leaves)
         numbers = self.defaults.read()
         # Python numbers: `gt.jit` takes any of them with the same code, and returns them.
@@ -142,7 +142,7 @@ class PureOptimizer:
         >>> sgd.apply(w, 2 * w, sgd.init(w))
         (array([0.8, 1.6]), {})
         """
-        values, structure = tree.flatten(params)
+        values, structure = containers.flatten(params)
         self._check_dtypes(values)
         numbers = self.defaults.read()
         names, known = self.slot_names(numbers), self.first_clock(numbers)
@@ -167,7 +167,7 @@ class PureOptimizer:
         ]
         made = self._rule(numbers, clock).step(items)
         after = self._by_name(numbers, structure, [held for _, held in made])
-        return tree.unflatten(structure, [value for value, _ in made]), clock | after
+        return containers.unflatten(structure, [value for value, _ in made]), clock | after
 
     def replace(self, **changes: Any) -> Self:
         """Return the same optimizer without parameters, with other numbers.
@@ -214,7 +214,7 @@ class PureOptimizer:
     def _by_name(self, numbers: Mapping[str, Any], structure: Any, held: list[Slots]) -> State:
         """The slots of all parameters, as one tree for each slot."""
         return {
-            name: tree.unflatten(structure, [slots[place] for slots in held])
+            name: containers.unflatten(structure, [slots[place] for slots in held])
             for place, name in enumerate(self.slot_names(numbers))
         }
 
@@ -236,7 +236,7 @@ class PureOptimizer:
         shapes: list[tuple[int, ...]] | None = None,
     ) -> list[Any]:
         """The leaves of a tree, checked to match the tree of parameters."""
-        leaves, found = tree.flatten(given)
+        leaves, found = containers.flatten(given)
         if found != structure:
             raise ArgumentError(
                 f"{self.name}: got {what} for each of {found}, expected the structure of the "

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.transforms import jvp
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError
@@ -155,7 +155,7 @@ class Sophia(Optimizer):
             raise ArgumentError(f"{self.name}: got no state, expected one made by init(params)")
         step = state["step"]
         numbers = at_step(self.defaults.read(), self.name, step)
-        values, structure = tree.flatten(params)
+        values, structure = containers.flatten(params)
         means = self._aligned(state["hessian"], "hessian", values, structure)
 
         def estimated() -> list[Any]:
@@ -163,7 +163,9 @@ class Sophia(Optimizer):
             return [_mixed(m, e, numbers) for m, e in zip(means, found, strict=True)]
 
         fresh = cond(step % numbers["every"] == 0, estimated, lambda: means)
-        return super().apply(params, grads, {**state, "hessian": tree.unflatten(structure, fresh)})
+        return super().apply(
+            params, grads, {**state, "hessian": containers.unflatten(structure, fresh)}
+        )
 
     def _estimate(
         self, function: Any, values: list[Any], structure: Any, numbers: _Numbers, step: Any
@@ -171,7 +173,7 @@ class Sophia(Optimizer):
         """An estimate of the diagonal of the Hessian, for each parameter."""
 
         def gradients(*leaves: Any) -> tuple[Any, ...]:
-            _, grads = function(tree.unflatten(structure, list(leaves)))
+            _, grads = function(containers.unflatten(structure, list(leaves)))
             return tuple(self._aligned(grads, "a gradient", values, structure))
 
         if numbers["gauss_newton"]:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, a_type
 from gradtape.ops.shared_options import options
@@ -158,10 +158,10 @@ class SAM(Wrapper):
         """
         function = as_value_and_grad(self.name, value_and_grad)
         own = self._state_of(state, _STATE_OF_BASE)
-        values, structure = tree.flatten(params)
+        values, structure = containers.flatten(params)
         gradients = self._aligned(grads, "a gradient", values, structure)
         moved = self._moved(values, gradients)
-        _, sharp = function(tree.unflatten(structure, moved))
+        _, sharp = function(containers.unflatten(structure, moved))
         new, after = self.base.apply(params, sharp, own["base"])
         return new, {"base": after}
 
@@ -257,9 +257,13 @@ class Lookahead(Wrapper):
     @options(TREES)
     def init(self, params: Any) -> State:
         """Return the state before the first step: that of the base, and the slow weights."""
-        leaves, structure = tree.flatten(params)
+        leaves, structure = containers.flatten(params)
         slow = list(map(held, leaves))
-        return {"base": self.base.init(params), "slow": tree.unflatten(structure, slow), "step": 0}
+        return {
+            "base": self.base.init(params),
+            "slow": containers.unflatten(structure, slow),
+            "step": 0,
+        }
 
     @options(TREES)
     def apply(
@@ -285,14 +289,14 @@ class Lookahead(Wrapper):
         """
         own = self._state_of(state, {"base", "slow", "step"})
         fast, base = self.base.apply(params, grads, own["base"], **more)
-        values, structure = tree.flatten(fast)
+        values, structure = containers.flatten(fast)
         slow = self._aligned(own["slow"], "slow weights", values, structure)
         step = own["step"] + 1
         is_due = step % self.k == 0
         slow = [where(is_due, self._between(s, v), s) for s, v in zip(slow, values, strict=True)]
         values = [where(is_due, s, v) for s, v in zip(slow, values, strict=True)]
-        after = {"base": base, "slow": tree.unflatten(structure, slow), "step": step}
-        return tree.unflatten(structure, values), after
+        after = {"base": base, "slow": containers.unflatten(structure, slow), "step": step}
+        return containers.unflatten(structure, values), after
 
     def _between(self, slow: Any, fast: Any) -> Any:
         """Slow weights after a part of the way: s + alpha·(w − s)."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.forward import zeros_like
 from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp
@@ -74,7 +74,7 @@ class ImplicitFunction:
     def _value(self, x: Sequence[Any], rest: Sequence[Any]) -> Any:
         """F as a vector, in the dtype of x."""
         known = len(self._constants)
-        out, _ = tree.flatten(self._residual(x, rest[:known], rest[known:]))
+        out, _ = containers.flatten(self._residual(x, rest[:known], rest[known:]))
         vectors = Vectors(out)
         if vectors.size != self._vectors.size:
             raise ShapeError(

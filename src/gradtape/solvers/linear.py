@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function
 from gradtape.autodiff.forward import ones_like, zeros_like
 from gradtape.autodiff.reverse import vjp
@@ -281,7 +281,7 @@ def _linear_solve(
 
     def flat(problem: Problem, operands: Sequence[Any], v: Any) -> Any:
         out = problem(unknowns.container(vectors.leaves(v)), operands)
-        leaves, structure = tree.flatten(out)
+        leaves, structure = containers.flatten(out)
         got, expected = ([tuple(aval_of(x).shape) for x in xs] for xs in (leaves, vectors.avals))
         if structure != unknowns.structure or got != expected:
             raise ShapeError(

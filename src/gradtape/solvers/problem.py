@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.custom_run import is_object
 from gradtape.core.aval import Abstract, Aval, aval_of, is_extended_float
 from gradtape.core.state import adopted
@@ -43,7 +43,7 @@ class Unknowns:
     """
 
     def __init__(self, name: str, x0: Any) -> None:
-        leaves, self.structure = tree.flatten(x0)
+        leaves, self.structure = containers.flatten(x0)
         if not leaves or any(is_object(leaf) for leaf in leaves):
             wrong = next((leaf for leaf in leaves if is_object(leaf)), x0)
             raise DTypeError(
@@ -60,7 +60,7 @@ class Unknowns:
 
     def container(self, leaves: Sequence[Any]) -> Any:
         """Leaves in the containers of the first guess."""
-        return tree.unflatten(self.structure, list(leaves))
+        return containers.unflatten(self.structure, list(leaves))
 
 
 def _as_array(x: Any) -> Any:
@@ -70,7 +70,7 @@ def _as_array(x: Any) -> Any:
 
 def like_first_guess(name: str, x: Any, unknowns: Unknowns) -> list[Any]:
     """The leaves of what a solver returned, with the shapes and dtypes of the first guess."""
-    leaves, structure = tree.flatten(x)
+    leaves, structure = containers.flatten(x)
     if structure != unknowns.structure or any(map(is_object, leaves)):
         raise ShapeError(
             f"{name}: got {a_type(x)} from the solver, expected x in the containers of x0; return "
@@ -113,7 +113,7 @@ class Operands:
             args: The arguments.
             dtype: The dtype that a Python number takes, if it is only known in a trace.
         """
-        self._full, self._structure = tree.flatten(args)
+        self._full, self._structure = containers.flatten(args)
         self._places = [n for n, leaf in enumerate(self._full) if _is_operand(leaf)]
         self.leaves = [_strong(adopted(self._full[n]), dtype) for n in self._places]
 
@@ -122,7 +122,7 @@ class Operands:
         full = list(self._full)
         for n, leaf in zip(self._places, leaves, strict=True):
             full[n] = leaf
-        return tree.unflatten(self._structure, full)
+        return containers.unflatten(self._structure, full)
 
 
 def _is_operand(leaf: Any) -> bool:
@@ -168,8 +168,8 @@ class Problem:
         if self._traced is not None:
             return self._traced(like_first_guess(self.name, x, self._unknowns), operands)
         out = self._f(x, *self._args.arguments(operands))
-        given = (*tree.flatten(x)[0], *operands)
-        recorded = any(map(belongs_to_a_level, tree.flatten(out)[0]))
+        given = (*containers.flatten(x)[0], *operands)
+        recorded = any(map(belongs_to_a_level, containers.flatten(out)[0]))
         if recorded and not any(map(belongs_to_a_level, given)):
             raise CapturedError(
                 f"{self.name}: the function uses a recorded tensor that is not an argument, "
@@ -181,7 +181,7 @@ class Problem:
         """How many numbers the function returns."""
         if self._avals is None:
             out = self(self._unknowns.container(self._unknowns.leaves), self.operands)
-            self._avals = [aval_of(leaf) for leaf in tree.flatten(out)[0]]
+            self._avals = [aval_of(leaf) for leaf in containers.flatten(out)[0]]
         return sum(math.prod(aval.shape) for aval in self._avals)
 
     def arguments(self, operands: Sequence[Any]) -> Any:
@@ -215,7 +215,9 @@ class Problem:
         self.operands = [*args.leaves, *captures]
 
         def again(leaves: Sequence[Any], operands: Sequence[Any]) -> Any:
-            return tree.unflatten(traced.structure, replay(traced.graph, [*leaves, *operands]))
+            return containers.unflatten(
+                traced.structure, replay(traced.graph, [*leaves, *operands])
+            )
 
         self._traced = again
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp
 from gradtape.errors import ConvergenceError, NotDifferentiableError, ShapeError
@@ -35,7 +35,7 @@ class FlatFunction:
 
     def __call__(self, v: Any) -> Any:
         """The value at a vector, as a vector of the same dtype."""
-        leaves, _ = tree.flatten(self._f(self.container(v)))
+        leaves, _ = containers.flatten(self._f(self.container(v)))
         value = Vectors(leaves).flat(leaves)
         return value if value.dtype == v.dtype else astype(value, v.dtype)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function
 from gradtape.core.aval import aval_of
 from gradtape.core.portable import Transformed
@@ -133,7 +133,7 @@ def fixed_point(
         return x if tol is None else at_fixed_point(name, h, x0, x, limit)
 
     def residual(x: Sequence[Any], value: Any) -> Any:
-        leaves, _ = tree.flatten(value)
+        leaves, _ = containers.flatten(value)
         return [a - b for a, b in zip(x, leaves, strict=True)]
 
     return _implicit(fixed_point, name, g, solver, run, residual, linear_solver, tol)

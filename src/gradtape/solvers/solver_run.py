@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.custom_run import batch_of_cotangents
 from gradtape.autodiff.forward import zeros_like
 from gradtape.autodiff.host_call import HostRun
@@ -173,8 +173,8 @@ class SolverRun(HostRun):
         return axes, args
 
 
-def _tuple_of(count: int) -> tree.Structure:
-    return tree.flatten((0.0,) * count)[1]
+def _tuple_of(count: int) -> containers.Structure:
+    return containers.flatten((0.0,) * count)[1]
 
 
 def belongs_to_a_level(value: Any) -> bool:

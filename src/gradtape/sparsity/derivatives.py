@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import function_and_argnums
 from gradtape.core.portable import Transformed
 from gradtape.core.recent import Recent
@@ -86,7 +86,7 @@ class SparseDerivative(Transformed):
         ready = form.ready(values)
         data, *aux = ready.compiled(*ready.plan.colours, *values)
         made = _matrix(data, ready.plan)
-        return (made, tree.unflatten(form.aux, aux)) if self._request.has_aux else made
+        return (made, containers.unflatten(form.aux, aux)) if self._request.has_aux else made
 
 
 def _matrix(data: Any, plan: SparsePlan) -> Any:

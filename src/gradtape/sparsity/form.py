@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_primals, selected
 from gradtape.backends import is_raw
 from gradtape.compiler.draws import Draws
@@ -83,7 +83,7 @@ def taken(request: Request, args: Sequence[Any], kwargs: dict[str, Any]) -> Take
         )
     for value in values:
         _check_real(name, value)
-    full = [*args[:position], tree.unflatten(structure, values), *args[position + 1 :]]
+    full = [*args[:position], containers.unflatten(structure, values), *args[position + 1 :]]
     fixed = tuple(n for n, arg in enumerate(full) if _is_static(arg))
     named = tuple(key for key, arg in kwargs.items() if _is_static(arg))
     try:
@@ -91,12 +91,12 @@ def taken(request: Request, args: Sequence[Any], kwargs: dict[str, Any]) -> Take
     except GradtapeError as error:
         raise type(error)(str(error).replace("jit:", f"{name}:", 1)) from None
     before = (arg for n, arg in enumerate(full[:position]) if n not in fixed)
-    begin = sum(len(tree.flatten(arg)[0]) for arg in before)
+    begin = sum(len(containers.flatten(arg)[0]) for arg in before)
     return Taken(given, tuple(range(begin, begin + len(values))))
 
 
 def _is_static(arg: Any) -> bool:
-    return not all(isinstance(leaf, Tensor) or is_raw(leaf) for leaf in tree.flatten(arg)[0])
+    return not all(isinstance(leaf, Tensor) or is_raw(leaf) for leaf in containers.flatten(arg)[0])
 
 
 def _check_real(name: str, value: Any) -> None:
@@ -131,9 +131,9 @@ class Form:
                     "has_aux=True says"
                 )
             result, aux = out if has_aux else (out, ())
-            further, self.aux = tree.flatten(aux)
-            main, structure = tree.flatten(result)
-            if structure is not tree.SINGLE:
+            further, self.aux = containers.flatten(aux)
+            main, structure = containers.flatten(result)
+            if structure is not containers.SINGLE:
                 raise ArgumentError(
                     f"{name}: the function returned {a_type(result)}, expected one array; put "
                     "results together with np.concatenate, or return others with has_aux=True"

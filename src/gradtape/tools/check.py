@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import DTypeError
 from gradtape.ops.checks import check_choice
 from gradtape.tools.differences import compare, directional, jacobian, method_named
@@ -184,7 +184,7 @@ class NumericalChecker:
 
 def _dtypes(x: Any) -> str:
     """The dtypes of all leaves of an argument, for an error."""
-    names = {str(getattr(leaf, "dtype", type(leaf).__name__)) for leaf in tree.flatten(x)[0]}
+    names = {str(getattr(leaf, "dtype", type(leaf).__name__)) for leaf in containers.flatten(x)[0]}
     return f"an argument of {', '.join(sorted(names)) or 'no arrays'}"
 
 

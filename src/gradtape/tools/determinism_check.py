@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.compiler.cpu.runtime.pool import get_num_threads, set_num_threads
 from gradtape.core.aval import Abstract
 from gradtape.core.blas_threads import on_one_thread
@@ -266,7 +266,7 @@ class _Function:
                 result = on_one_thread(run_inside, watch, self._function, *args)
             finally:
                 set_num_threads(before)
-        leaves = tree.flatten(result, view=tree.ALL_ARRAYS)[0]
+        leaves = containers.flatten(result, view=containers.ALL_ARRAYS)[0]
         return _Run(watch.steps, _digest(leaves), watch.kept, watch.compiled)
 
     def begin(self) -> None:

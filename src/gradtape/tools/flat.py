@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.reverse import vjp
 from gradtape.autodiff.transforms import jvp
 from gradtape.core.call import is_differentiable
@@ -131,7 +131,7 @@ class FlatFunction:
 
 def flatten(function: Callable[..., Any], args: Sequence[Any]) -> FlatFunction:
     """A user's function as a flat one: floating leaves in float64, all other leaves constant."""
-    leaves, structure = tree.flatten(tuple(args))
+    leaves, structure = containers.flatten(tuple(args))
     values = [_in_double(leaf) for leaf in leaves]
     variable = [i for i, value in enumerate(values) if value is not None]
 
@@ -139,7 +139,7 @@ def flatten(function: Callable[..., Any], args: Sequence[Any]) -> FlatFunction:
         full = list(leaves)
         for i, leaf in zip(variable, chosen, strict=True):
             full[i] = leaf
-        results, _ = tree.flatten(function(*tree.unflatten(structure, full)))
+        results, _ = containers.flatten(function(*containers.unflatten(structure, full)))
         return [result for result in results if is_differentiable(result)]
 
     paths = structure.paths()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.reverse import value_and_grad
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import ArgumentError, NonFiniteError, a_type
@@ -261,15 +261,15 @@ def _differ(before: Mapping[str, Layer], after: Mapping[str, Layer]) -> bool:
 
 
 def _by_name(grads: Any) -> dict[str, Any]:
-    return named_leaves(grads, "gradient_health", view=tree.NAMESPACE)[0]
+    return named_leaves(grads, "gradient_health", view=containers.NAMESPACE)[0]
 
 
 def _copied(model: Any) -> Any:
     """A model with arrays of its own, so that what is written to buffers stays in it."""
     if not isinstance(model, Module):
         return model
-    leaves, structure = tree.flatten(model, view=tree.ALL_ARRAYS)
-    return tree.unflatten(structure, [Tensor(np.array(_raw(leaf))) for leaf in leaves])
+    leaves, structure = containers.flatten(model, view=containers.ALL_ARRAYS)
+    return containers.unflatten(structure, [Tensor(np.array(_raw(leaf))) for leaf in leaves])
 
 
 def _raw(leaf: Any) -> Any:

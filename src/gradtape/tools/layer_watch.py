@@ -15,7 +15,7 @@ from weakref import ref
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.level import Segment
 from gradtape.core.op import Op, op_of
 from gradtape.core.state import Entry, Proceed, Scope, State
@@ -151,7 +151,7 @@ class LayerWatch(Scope):
     def _returned(self, name: str, module: Module, args: Any, out: Any) -> None:
         if self._running and self._running[-1][0] == name:
             self._running.pop()
-        result = next((x for x in tree.flatten(out)[0] if isinstance(x, Tensor)), None)
+        result = next((x for x in containers.flatten(out)[0] if isinstance(x, Tensor)), None)
         if result is None or not _has_parameters(module) or is_unknown(result):
             return
         seen = self._layer(name or type(module).__name__, type(module).__name__)
@@ -236,7 +236,7 @@ class Layer:
 def layers_of(model: Any, function: str) -> dict[str, Layer]:
     """The layers that have parameters of their own; of containers, each array."""
     if not isinstance(model, Module):
-        named, _ = named_leaves(model, function, view=tree.NAMESPACE)
+        named, _ = named_leaves(model, function, view=containers.NAMESPACE)
         return {
             name: Layer("array", {name: _copy(leaf)}, frozenset({name}))
             for name, leaf in named.items()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.finite import is_finite
 from gradtape.core.state import STATE
 from gradtape.core.tensor import Tensor
@@ -201,7 +201,7 @@ def load_checkpoint(path: Path, model: Any, optimizer: Any = None, state: Any = 
         held = _part(arrays, _STATE)
         check_fit(held, slots, f"{path}: state of the optimizer")
         made = [_like(leaf, held[name]) for name, leaf in slots.items()]
-        loaded = None if state is None else tree.unflatten(places, made)
+        loaded = None if state is None else containers.unflatten(places, made)
         with _set_back_on_error(generators):
             for name, state_of_generator in words.items():
                 generators[name].load_state_dict(state_of_generator)
@@ -213,7 +213,7 @@ def load_checkpoint(path: Path, model: Any, optimizer: Any = None, state: Any = 
             leaf.value = values[name]
     else:
         leaves = [_like(leaf, values[name]) for name, leaf in wanted.items()]
-        model = tree.unflatten(structure, leaves)
+        model = containers.unflatten(structure, leaves)
     return Checkpoint(model, loaded, known["progress"], _part(arrays, _ARRAYS))
 
 

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from itertools import islice
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.state import no_grad
 from gradtape.errors import ArgumentError, ShapeError, a_type
 from gradtape.nn.module import Module
@@ -93,7 +93,7 @@ def check_batches(data: Any) -> None:
 
 def items_in(batch: Any) -> int:
     """How many items a batch has: the length of its first array, or 1."""
-    for leaf in tree.flatten(batch)[0]:
+    for leaf in containers.flatten(batch)[0]:
         if getattr(leaf, "shape", ()):
             return int(leaf.shape[0])
     return 1

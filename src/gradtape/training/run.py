@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.errors import ArgumentError, FileFormatError, NonFiniteError, SaveError
 from gradtape.io.atomic import Path
 from gradtape.nn.module import Module
@@ -332,8 +332,8 @@ def copy_into(model: Any, trained: Any) -> Any:
     """The trained model; a module that was given gets its values, and is returned."""
     if trained is model or not isinstance(model, Module):
         return trained
-    own, _ = tree.flatten(model, view=tree.ALL_ARRAYS)
-    new, _ = tree.flatten(trained, view=tree.ALL_ARRAYS)
+    own, _ = containers.flatten(model, view=containers.ALL_ARRAYS)
+    new, _ = containers.flatten(trained, view=containers.ALL_ARRAYS)
     for leaf, value in zip(own, new, strict=True):
         leaf.value = value.value
     return model

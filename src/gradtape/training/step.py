@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.amp.config import AmpConfig
 from gradtape.amp.loss_scaler import HOPELESS, select
 from gradtape.autodiff.checkpoint import checkpoint as checkpointed
@@ -192,9 +192,9 @@ class TrainingStep:
 
     def _named(self, model: Any) -> tuple[dict[str, Any], Any]:
         """Parameters by name, and the structure that makes a model of others."""
-        leaves, structure = tree.flatten(model)
+        leaves, structure = containers.flatten(model)
         if self._names is None or structure != self._names[0]:
-            named, _ = named_leaves(model, "fit", view=tree.NAMESPACE)
+            named, _ = named_leaves(model, "fit", view=containers.NAMESPACE)
             self._names = structure, tuple(named)
         return dict(zip(self._names[1], leaves, strict=True)), structure
 
@@ -210,7 +210,7 @@ class TrainingStep:
             return losses, model, state
         made, state = self._applied(structure, _values(params), grads, state, batches)
         if not isinstance(model, Module):
-            return losses, tree.unflatten(structure, list(made.values())), state
+            return losses, containers.unflatten(structure, list(made.values())), state
         for name, param in params.items():
             param.value = made[name]
         return losses, model, state
@@ -219,7 +219,7 @@ class TrainingStep:
         losses, grads = self._gradients(model, batches, state)
         params, structure = self._named(model)
         made, state = self._applied(structure, params, grads, state, batches)
-        return losses, tree.unflatten(structure, list(made.values())), state
+        return losses, containers.unflatten(structure, list(made.values())), state
 
     def _gradients(
         self, model: Any, batches: tuple[Any, ...], state: Any
@@ -293,7 +293,7 @@ class TrainingStep:
             return self._optimizer.apply(params, grads, state)  # type: ignore[no-any-return]
 
         def elsewhere(values: dict[str, Any]) -> tuple[Any, Any]:
-            model = tree.unflatten(structure, [*values.values()])
+            model = containers.unflatten(structure, [*values.values()])
             losses, grads = self._gradients(model, batches, state)
             return sum(losses) / len(losses), grads
 
@@ -387,7 +387,7 @@ def _connected(loss: Loss) -> Loss:
     def connected(model: Any, batch: Any) -> Any:
         value = loss(model, batch)
         check_number(value, "the loss")
-        levels = [_level(leaf) for leaf in tree.flatten(model)[0]]
+        levels = [_level(leaf) for leaf in containers.flatten(model)[0]]
         own = _level(value)
         is_number = isinstance(value, Tensor | np.ndarray | np.generic | float)
         if is_number and (own is None or own not in levels):

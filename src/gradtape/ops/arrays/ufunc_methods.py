@@ -316,7 +316,7 @@ def _at(ufunc: np.ufunc, call: Function, target: Any, index: Any, *operand: Any)
         flat = call(flat, scatter(values[0], places, shape=flat.shape))
     else:
         # The first occurrence of each index, then the second of those that repeat, …
-        for turn in _turns(places, f"np.{name}"):
+        for turn in turns(places, f"np.{name}"):
             part = getitem(flat, getitem(places, turn))
             new = call(part, *(getitem(v, turn) for v in values))
             flat = setitem(flat, new, getitem(places, turn))
@@ -329,7 +329,7 @@ def _fitting(value: Any, dtype: Any) -> Any:
     return np.asarray(value, dtype) if weak else as_array(value)
 
 
-def _turns(places: Any, name: str) -> list[Any]:
+def turns(places: Any, name: str) -> list[Any]:
     """Which entries are first occurrences, which are second ones, and so on."""
     numbers = concrete(places, name) if isinstance(places, Tensor) else places
     order = np.argsort(numbers, kind="stable")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError
 from gradtape.ops.sparse.arrays import SparseArray
@@ -64,4 +64,4 @@ def _matrix(pattern: _Pattern, leaves: Any) -> SparseArray:
     return SparseArray(data, pattern.indices, pattern.indptr, shape, pattern.transposed)
 
 
-tree.register(SparseArray, _numbers, _matrix)
+containers.register(SparseArray, _numbers, _matrix)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function
 from gradtape.core.aval import aval_of
 from gradtape.core.tensor import Tensor
@@ -131,7 +131,7 @@ def in_interval(y0: Any, t0: Any, t1: Any, t_eval: Any, first_step: float | None
             f"{_NAME}: got first_step={first_step:g}, expected no more than the length of t_span",
         )
         (y0,) = require([y0], as_array(np.float64(first_step)), length, failure)
-    leaves, _ = tree.flatten((t0, t1, t_eval))
+    leaves, _ = containers.flatten((t0, t1, t_eval))
     if t_eval is not None and not any(isinstance(leaf, Tensor) for leaf in leaves):
         times(t_eval, Interval(t0, t1))
     return y0

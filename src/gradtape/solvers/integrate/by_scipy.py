@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, UnsupportedError
 
@@ -23,7 +23,7 @@ def by_scipy(solve: Callable[[Callable[[Any], Any]], Any], given: Any) -> Any | 
         solve: `solve(of_arrays)` calls SciPy with functions of users that `of_arrays` has wrapped.
         given: The other arguments, in containers.
     """
-    leaves, _ = tree.flatten(given)
+    leaves, _ = containers.flatten(given)
     if any(isinstance(leaf, Tensor) for leaf in leaves):
         return None
     try:

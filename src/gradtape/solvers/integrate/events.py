@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.forward import ones_like
 from gradtape.core.aval import Aval
 from gradtape.errors import ArgumentError, LinAlgError, ShapeError
@@ -96,12 +96,12 @@ class EventFunction:
             happened: Whether it did; without, it is known to have. If not, any time is returned.
         """
         piece = integrator.piece(state)
-        leaves, structure = tree.flatten(piece)
+        leaves, structure = containers.flatten(piece)
         count = len(leaves)
         real = np.bool_(True) if happened is None else happened
 
         def value(t: Any, inputs: Sequence[Any]) -> Any:
-            own: Piece = tree.unflatten(structure, list(inputs[:count]))
+            own: Piece = containers.unflatten(structure, list(inputs[:count]))
             is_real, operands = inputs[count], inputs[count + 1 :]
             g = self(t, integrator.within(own, t), operands)
             return where(is_real, g, t - (own.start + own.ends.h))

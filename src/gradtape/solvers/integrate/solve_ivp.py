@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.autodiff.arguments import as_function
 from gradtape.core.aval import aval_of
 from gradtape.core.tensor import Tensor
@@ -301,5 +301,5 @@ def _by_steps(asked: Asked, f: OfOperands, problem: Problem, way: Way) -> Any:
 
 def _is_unsized(values: Any) -> bool:
     """Whether a function is compiled or batched, so that the number of steps is not known."""
-    leaves, _ = tree.flatten(values)
+    leaves, _ = containers.flatten(values)
     return is_traced(leaves) or any(isinstance(x, Tensor) and is_batched(x) for x in leaves)

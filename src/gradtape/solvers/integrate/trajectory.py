@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.ops.arguments import as_array
 from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.gather import take
@@ -38,11 +38,11 @@ class Trajectory:
 
     def __init__(self, integrator: Integrator, states: Sequence[State], ts: Any) -> None:
         self._integrator, self.ts = integrator, ts
-        rows = [tree.flatten(state) for state in states]
+        rows = [containers.flatten(state) for state in states]
         columns = zip(*(leaves for leaves, _ in rows), strict=True)
         # Numbers become columns, which go with the rows of vectors.
         stacks = [_column(stack([as_array(x) for x in column])) for column in columns]
-        self._states: State = tree.unflatten(rows[0][1], stacks)
+        self._states: State = containers.unflatten(rows[0][1], stacks)
         ends = [np.asarray(still(ts[n])) for n in (0, -1)]
         self.t_min, self.t_max = min(ends), max(ends)
 
@@ -54,8 +54,8 @@ class Trajectory:
         ahead = still(self._states.t[:, 0]) * interval.direction
         place = searchsorted(ahead, still(times) * interval.direction)
         place = clip(place, 0, ahead.shape[0] - 1)
-        leaves, structure = tree.flatten(self._states)
-        chosen = tree.unflatten(structure, [take(leaf, place, axis=0) for leaf in leaves])
+        leaves, structure = containers.flatten(self._states)
+        chosen = containers.unflatten(structure, [take(leaf, place, axis=0) for leaf in leaves])
         found = self._integrator.value(chosen, reshape(times, (-1, 1)))
         return found[0] if t.shape == () else transpose(found)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import tree
+from gradtape import containers
 from gradtape.compiler.jit import jit
 from gradtape.core.lines import warn_user
 from gradtape.errors import (
@@ -55,7 +55,7 @@ class Evaluator:
             self._last = args
             return self._compiled(*args)
         out = self._function(*args)
-        if any(map(belongs_to_a_level, tree.flatten(out)[0])):
+        if any(map(belongs_to_a_level, containers.flatten(out)[0])):
             raise CapturedError(
                 f"{self._name}: the function uses a recorded tensor that is not an argument, whose "
                 "gradient would be lost; pass it in args=, or detach() it"
@@ -117,6 +117,8 @@ def evaluated(name: str, solve: Callable[[Make | None], Any], way: str | None = 
 
 
 def _same(one: Any, other: Any) -> bool:
-    ours, theirs = (np.concatenate([np.ravel(x) for x in tree.flatten(t)[0]]) for t in (one, other))
+    ours, theirs = (
+        np.concatenate([np.ravel(x) for x in containers.flatten(t)[0]]) for t in (one, other)
+    )
     largest = np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0)
     return np.allclose(ours, theirs, rtol=0.0, atol=_CLOSE * largest, equal_nan=True)

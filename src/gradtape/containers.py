@@ -42,7 +42,7 @@ class _Single:
 SINGLE = _Single()
 
 
-_ARRAYS_HAVE = "__array_ufunc__"
+ARRAYS_HAVE = "__array_ufunc__"
 # The namespaces in which classes are registered with optree: one for each view of a container.
 NAMESPACE = "gradtape"
 ALL_ARRAYS = "gradtape.all_arrays"
@@ -158,75 +158,21 @@ def _register(
         register_node(kind, take, make, path_entry_type=entry, namespace=view)
 
 
-def register_container(
-    cls: type,
-    flatten: Callable[[Any], tuple[Any, ...]],
-    unflatten: Callable[[Any, Any], Any],
-) -> None:
-    """Make a class a container of arrays, as lists and dicts are.
-
-    Dataclasses and attrs classes are containers without it, and so are named tuples. It may be
-    called for them, too: what is said here counts from then on.
-
-    Args:
-        cls: The class; instances of its subclasses are not meant.
-        flatten: Returns a pair: what an instance holds, as a sequence of arrays or of containers,
-            and the rest of it, which has to be hashable and is compared by `==`. A third entry may
-            name the attributes that hold the former, for messages.
-        unflatten: Gets that rest and a sequence like the first, and returns an instance. What it
-            is given instead of arrays may be tensors, numbers or None.
+def unregister(kind: type) -> None:
+    """Take a registration back.
 
     Raises:
-        ArgumentError: It is not a class, or one that is a container by itself, such as `list`; the
-            others are not functions.
-
-    >>> class Line:
-    ...     def __init__(self, slope, offset):
-    ...         self.slope, self.offset = slope, offset
-    >>> gt.register_container(
-    ...     Line,
-    ...     lambda line: ((line.slope, line.offset), None, ("slope", "offset")),
-    ...     lambda _, parts: Line(*parts),
-    ... )
-    >>> gt.grad(lambda line: line.slope * 3.0 + line.offset)(Line(2.0, 1.0)).slope
-    np.float64(3.0)
+        ValueError: The class is a container by itself.
     """
-    if not isinstance(cls, type) or getattr(cls, _ARRAYS_HAVE, None):
-        got = f"{cls.__name__}, a class of arrays" if isinstance(cls, type) else a_type(cls)
-        raise ArgumentError(f"register_container: got {got}, expected a class of containers")
-    if not (callable(flatten) and callable(unflatten)):
-        raise ArgumentError(
-            f"register_container: got {a_type(flatten)} and {a_type(unflatten)} as flatten and "
-            "unflatten, expected functions"
-        )
-
-    def take(instance: Any) -> tuple[Any, ...]:
-        children, rest, *names = flatten(instance)
-        return children, rest, *map(tuple, names)
-
-    try:
-        register(cls, take, unflatten)
-    except ValueError:
-        _unregister(cls)
-        register(cls, take, unflatten)
-
-
-def _unregister(kind: type) -> None:
     with loading():
-        try:
-            for view in (NAMESPACE, ALL_ARRAYS):
-                loaded().unregister_pytree_node(kind, namespace=view)
-        except ValueError:
-            raise ArgumentError(
-                f"register_container: got {kind.__name__}, which is a container by itself; "
-                "register a subclass"
-            ) from None
+        for view in (NAMESPACE, ALL_ARRAYS):
+            loaded().unregister_pytree_node(kind, namespace=view)
 
 
 def _is_new_container(leaf: Any) -> bool:
     """Whether a leaf turns out to be an instance of a class that is a container from now on."""
     kind: Any = type(leaf)
-    if getattr(kind, _ARRAYS_HAVE, None):
+    if getattr(kind, ARRAYS_HAVE, None):
         return _KINDS.find(kind, lambda: False)
     if isinstance(leaf, Members):
         for view in (NAMESPACE, ALL_ARRAYS):
@@ -281,7 +227,7 @@ def flatten(
         whole = kind is float or tree.dtype is not _OBJECTS or not join
         return [tree if whole else objects.join(tree)], SINGLE
     # A class that only claims operators with arrays for itself sets `__array_ufunc__` to None.
-    if kind is not tuple and kind is not dict and getattr(tree, _ARRAYS_HAVE, None):
+    if kind is not tuple and kind is not dict and getattr(tree, ARRAYS_HAVE, None):
         return [tree], SINGLE
     try:
         leaves, structure = _optree.tree_flatten(tree, note, namespace=view)
@@ -293,7 +239,9 @@ def flatten(
         if kind is ndarray:
             if leaf.dtype is _OBJECTS and join:
                 leaves[n] = objects.join(leaf)
-        elif kind not in _LEAVES and _is_new_container(leaf):
+        elif kind in _LEAVES or (note is not None and note(leaf)):
+            continue
+        elif _is_new_container(leaf):
             return flatten(tree, note, view=view, join=join)
     return leaves, SINGLE if structure.is_leaf() else structure
 
