@@ -12,7 +12,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import gradtape as gt
-from gradtape.errors import UnsupportedError
+from gradtape.errors import ConversionError, UnsupportedError
 from gradtape.scipy import sparse
 from gradtape.scipy.sparse import linalg
 
@@ -127,6 +127,34 @@ def test_matrices_multiply_as_scipys_do(name: str) -> None:
 def test_what_scipy_gives_as_a_numpy_matrix_is_refused(use: Any) -> None:
     with pytest.raises(UnsupportedError, match=r"which is a numpy\.matrix in SciPy"):
         use(matrix(gt.tensor(DATA)))
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csr_matrix])
+def test_matrices_are_containers_for_transforms(make: Any) -> None:
+    s, x = make((gt.tensor(DATA), PLACES), shape=(3, 3)), np.array([1.0, 2.0, 3.0])
+
+    def energy(s: Any) -> Any:
+        return gt.sum((s @ (s @ x)) ** 2)
+
+    slope = gt.grad(energy)(s)
+    assert type(slope) is type(s)
+    expected = gt.grad(lambda data: energy(make((data, PLACES), shape=(3, 3))))(DATA)
+    np.testing.assert_allclose(np.asarray(slope.data), expected)
+    np.testing.assert_allclose(np.asarray(gt.jit(gt.grad(energy))(s).data), expected)
+
+
+def test_numbers_from_arrays_of_tracked_numbers() -> None:
+    def first(x: Any) -> Any:
+        data = np.array([np.cos(x[0]), x[1], x[0] * x[1]])
+        return sparse.csr_array((data, PLACES), shape=(3, 3)) @ np.array([1.0, 2.0, 3.0])
+
+    gt.testing.check_grads(first, (np.array([0.3, 2.0]),))
+
+    def second(x: Any) -> Any:
+        return scipy.sparse.csr_array(np.eye(2)) @ np.array([x[0] * x[1], x[0]])
+
+    with pytest.raises(ConversionError, match=r"make a tensor of the array by gt\.asarray"):
+        gt.jacobian(second)(np.array([0.3, 2.0]))
 
 
 BUILDERS: dict[str, Any] = {

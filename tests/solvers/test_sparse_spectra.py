@@ -24,6 +24,11 @@ SPARSE, WIDE = scipy.sparse.csr_array(S), RNG.normal(size=(7, 5))
 FROM = {"v0": np.ones(N)}
 
 
+def in_detail(thorough: bool) -> dict[str, Any]:
+    """Options of `check_grads`: entry by entry, or along random directions of all entries."""
+    return {} if thorough else {"entries": 0}
+
+
 def moved(t: Any) -> Any:
     return gt.scipy.sparse.from_scipy(SPARSE) + t * gt.scipy.sparse.from_scipy(
         scipy.sparse.csr_array((S != 0) * CHANGE)
@@ -31,14 +36,19 @@ def moved(t: Any) -> Any:
 
 
 @pytest.mark.parametrize("options", [{}, {"which": "SA"}, {"sigma": 1.0}, {"k": 2, "tol": 1e-12}])
-def test_eigenvalues_and_eigenvectors(options: dict[str, Any]) -> None:
+def test_eigenvalues_and_eigenvectors(options: dict[str, Any], thorough: bool) -> None:
+    order = 2 if thorough or not options else 1
     options = {"k": 3, **options, **FROM}
     expected = scipy.sparse.linalg.eigsh(SPARSE, **options)
     for given in (gt.tensor(S), csr_array(gt.tensor(S))):
         for one, other in zip(linalg.eigsh(given, **options), expected, strict=True):
             np.testing.assert_allclose(one.numpy(), other, rtol=1e-9, atol=1e-9)
-    gt.testing.check_grads(lambda t: linalg.eigsh(moved(t), **options), (0.1,), order=2)
-    gt.testing.check_grads(lambda t: linalg.eigsh(S + t * CHANGE, **options), (0.1,))
+    gt.testing.check_grads(
+        lambda t: linalg.eigsh(moved(t), **options), (0.1,), order=order, **in_detail(thorough)
+    )
+    gt.testing.check_grads(
+        lambda t: linalg.eigsh(S + t * CHANGE, **options), (0.1,), **in_detail(thorough)
+    )
 
 
 def test_the_gradient_by_stored_numbers() -> None:
@@ -56,21 +66,27 @@ def test_the_gradient_by_stored_numbers() -> None:
 
 
 @pytest.mark.parametrize("which", ["LM", "SM"])
-def test_singular_values_and_vectors(which: str) -> None:
+def test_singular_values_and_vectors(which: str, thorough: bool) -> None:
+    order = 2 if thorough or which == "LM" else 1
     options = {"k": 2, "which": which, "v0": np.ones(5)}
     expected = scipy.sparse.linalg.svds(WIDE, **options)
     got = linalg.svds(gt.tensor(WIDE), **options)
     for one, other in zip(got, expected, strict=True):
         np.testing.assert_allclose(one.numpy(), other, rtol=1e-9, atol=1e-9)
     change = RNG.normal(size=WIDE.shape)
-    gt.testing.check_grads(lambda t: linalg.svds(WIDE + t * change, **options), (0.1,), order=2)
+    gt.testing.check_grads(
+        lambda t: linalg.svds(WIDE + t * change, **options),
+        (0.1,),
+        order=order,
+        **in_detail(thorough),
+    )
     few = scipy.sparse.csr_array(WIDE * (np.abs(WIDE) > 0.3))
 
     def of_numbers(data: Any) -> Any:
         s = csr_array((data, few.indices, few.indptr), shape=few.shape)
         return linalg.svds(s, return_singular_vectors=False, **options)
 
-    gt.testing.check_grads(of_numbers, (few.data,))
+    gt.testing.check_grads(of_numbers, (few.data,), **in_detail(thorough))
     u, _, vh = linalg.svds(gt.tensor(WIDE), return_singular_vectors="u", **options)
     assert vh is None
     np.testing.assert_allclose(u.numpy(), expected[0], rtol=1e-9, atol=1e-9)

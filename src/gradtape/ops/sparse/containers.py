@@ -10,6 +10,7 @@ from gradtape import containers
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ShapeError
 from gradtape.ops.sparse.arrays import SparseArray
+from gradtape.ops.sparse.matrices import SparseMatrix
 
 
 class _Pattern:
@@ -51,7 +52,7 @@ def _numbers(matrix: SparseArray) -> tuple[Any, ...]:
     return (matrix.data,), _Pattern(matrix), ("data",)
 
 
-def _matrix(pattern: _Pattern, leaves: Any) -> SparseArray:
+def _matrix(pattern: _Pattern, leaves: Any, kind: type[SparseArray] = SparseArray) -> SparseArray:
     (data,) = leaves
     stored = len(pattern.indices)
     if isinstance(data, Tensor | np.ndarray) and tuple(data.shape) != (stored,):
@@ -61,7 +62,10 @@ def _matrix(pattern: _Pattern, leaves: Any) -> SparseArray:
             "s.data, and a matrix is made of them inside by s.with_data(data)"
         )
     shape = pattern.shape[::-1] if pattern.transposed else pattern.shape
-    return SparseArray(data, pattern.indices, pattern.indptr, shape, pattern.transposed)
+    return kind(data, pattern.indices, pattern.indptr, shape, pattern.transposed)
 
 
 containers.register(SparseArray, _numbers, _matrix)
+containers.register(
+    SparseMatrix, _numbers, lambda pattern, leaves: _matrix(pattern, leaves, SparseMatrix)
+)

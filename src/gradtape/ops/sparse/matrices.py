@@ -59,6 +59,13 @@ class SparseMatrix(SparseArray):
 
     Rows and columns stay matrices. What SciPy gives as a `numpy.matrix` is refused.
 
+    Attributes:
+        data: The stored numbers, row by row.
+        indices: The column of each.
+        indptr: Where each row begins and ends in them.
+        transposed: Whether it is columns instead of rows that are stored one by one.
+        shape: The numbers of rows and columns.
+
     >>> s = gt.scipy.sparse.csr_matrix((gt.tensor([2.0, 3.0]), ([0, 1], [1, 0])), shape=(2, 2))
     >>> s * np.array([1.0, 10.0])
     tensor([20.,  3.])
@@ -209,6 +216,9 @@ def coo_matrix(arg1: Any, shape: Any = None, dtype: Any = None) -> SparseMatrix:
 def issparse(x: Any) -> bool:
     """Whether something is a sparse matrix, of SciPy or with tensors.
 
+    Args:
+        x: Anything.
+
     >>> gt.scipy.sparse.issparse(gt.scipy.sparse.csr_array(gt.tensor([[1.0]])))
     True
     """
@@ -217,6 +227,9 @@ def issparse(x: Any) -> bool:
 
 def isspmatrix(x: Any) -> bool:
     """Whether something is a sparse matrix with the operators of SciPy's older classes.
+
+    Args:
+        x: Anything.
 
     >>> gt.scipy.sparse.isspmatrix(gt.scipy.sparse.csr_array(gt.tensor([[1.0]])))
     False
@@ -227,6 +240,9 @@ def isspmatrix(x: Any) -> bool:
 def isspmatrix_csr(x: Any) -> bool:
     """Whether something is a `csr_matrix`.
 
+    Args:
+        x: Anything.
+
     >>> gt.scipy.sparse.isspmatrix_csr(gt.scipy.sparse.csr_matrix(gt.tensor([[1.0]])))
     True
     """
@@ -236,6 +252,9 @@ def isspmatrix_csr(x: Any) -> bool:
 def isspmatrix_csc(x: Any) -> bool:
     """Whether something is a `csc_matrix`.
 
+    Args:
+        x: Anything.
+
     >>> gt.scipy.sparse.isspmatrix_csc(gt.scipy.sparse.csr_matrix(gt.tensor([[1.0]])))
     False
     """
@@ -244,6 +263,9 @@ def isspmatrix_csc(x: Any) -> bool:
 
 def isspmatrix_coo(x: Any) -> bool:
     """Whether something is a `coo_matrix`.
+
+    Args:
+        x: Anything.
 
     >>> gt.scipy.sparse.isspmatrix_coo(gt.scipy.sparse.csr_matrix(gt.tensor([[1.0]])))
     True
