@@ -331,9 +331,10 @@ def from_scipy(matrix: Any, /) -> SparseArray:
     tensor([1., 2.])
     """
     check_axes("from_scipy", matrix, 2)
-    rows = matrix.tocsr()
-    indices, indptr = (array.astype(np.intp) for array in (rows.indices, rows.indptr))
-    return SparseArray(rows.data, indices, indptr, tuple(rows.shape), False)
+    by_columns = matrix.format == "csc"
+    rows = matrix.T if by_columns else matrix.tocsr()
+    indices, indptr = (array.astype(np.intp, copy=False) for array in (rows.indices, rows.indptr))
+    return SparseArray(rows.data, indices, indptr, tuple(rows.shape), by_columns)
 
 
 # ---- places, which are constant -----------------------------------------------------------------

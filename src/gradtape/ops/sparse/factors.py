@@ -89,9 +89,9 @@ def factors_of_arrays(
     import scipy.sparse.linalg
 
     factors = scipy.sparse.linalg.splu(matrix, permc_spec, **options)
-    s = from_scipy(matrix if is_sparse(matrix) else scipy.sparse.csc_array(matrix))
-    # SuperLU has its own copy of the numbers, and this is another one, which nobody writes to.
-    s = s.with_data(np.array(s.data, np.result_type(s.data, np.float32)))
+    # SuperLU has its own copy of the matrix, and this is another one, which nobody writes to.
+    s = from_scipy(scipy.sparse.csc_array(matrix, copy=True))
+    s = s.with_data(s.data.astype(np.result_type(s.data, np.float32), copy=False))
     keep_factors(s.data, factors, s.transposed)
     return SparseFactors(s, factors)
 
