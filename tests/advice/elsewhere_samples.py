@@ -396,7 +396,8 @@ MODULE_EXEMPT: dict[str, str] = {
     ),
     **dict.fromkeys(("clip_grad_norm_", "clip_grad_value_", "placeholder"), _A_TEXT),
     **dict.fromkeys(
-        ("integrate", "ndimage", "optimize", "signal", "sparse", "special", "stats"), _A_TOOL
+        ("integrate", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats"),
+        _A_TOOL,
     ),
     **dict.fromkeys(("GradScaler", "device", "keras", "utils"), _A_TEXT),
     **dict.fromkeys(

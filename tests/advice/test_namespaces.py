@@ -20,7 +20,7 @@ from builds import SCIPY
 from gradtape.advice.foreign_names import DISTRIBUTIONS, NAMES
 from gradtape.errors import MissingNameError, UnsupportedError
 
-OF_SCIPY = ("integrate", "ndimage", "optimize", "signal", "sparse", "special", "stats")
+OF_SCIPY = ("integrate", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats")
 EVERY = (
     *("fft", "linalg", "nn", "optim", "random"),
     *("gradients", "gradient_clipping", "graph", "implicit", "nn.functional"),
@@ -73,7 +73,7 @@ def test_modules_of_scipy_are_below_scipy(name: str) -> None:
     assert name not in dir(gt)
     with pytest.raises(MissingNameError, match=rf"has no attribute '{name}'; use gt.scipy.{name}$"):
         getattr(gt, name)
-    assert not hasattr(getattr(gt.scipy, name), "__path__") or name == "sparse"
+    assert not hasattr(getattr(gt.scipy, name), "__path__") or name in ("sparse", "spatial")
 
 
 @pytest.mark.parametrize("namespace", EVERY)

@@ -228,10 +228,43 @@ SPARSE: dict[str, Run] = {
     "block_array": dense(on([[SPARSE_OF, None], [None, SPARSE_OF]])),
     **each("block_diag hstack vstack", dense(on([SPARSE_OF, SPARSE_OF]))),
     "diags_array": dense(on([X[:4], Y[:3]], offsets=[0, 1])),
-    "eye_array": dense(on(3)),
     "kron": dense(on(SPARSE_OF, SPARSE_OF)),
     **each("tril triu", dense(on(SPARSE_OF))),
     **each("coo_array csc_array csr_array", dense(on(SQUARE))),
+    **each("coo_matrix csc_matrix csr_matrix", dense(on(SQUARE))),
+    "bmat": dense(on([[SPARSE_OF, None], [None, SPARSE_OF]])),
+    "diags": dense(on([X[:4], Y[:3]], offsets=[0, 1])),
+    "kronsum": dense(on(SPARSE_OF, SPARSE_OF)),
+    "find": lambda f: np.stack(np.asarray(f(SPARSE_OF)))[:, :3],
+    **each("issparse isspmatrix isspmatrix_coo isspmatrix_csc isspmatrix_csr", on(SPARSE_OF)),
+}
+
+DEFINITE = scipy.sparse.csc_array(POSITIVE)
+SPARSE_LINALG: dict[str, Run] = {
+    **each(
+        "bicg bicgstab cg cgs gcrotmk gmres lgmres minres tfqmr", on(DEFINITE, X[:4], rtol=1e-12)
+    ),
+    **each("eigsh svds", sizes(DEFINITE, 2, v0=np.ones(4))),
+    **each("expm inv", dense(on(DEFINITE))),
+    "expm_multiply": on(DEFINITE, X[:4]),
+    "matrix_power": dense(on(SPARSE_OF, 3)),
+    "norm": on(SPARSE_OF),
+    "spsolve": on(DEFINITE, X[:4]),
+    "spsolve_triangular": on(scipy.sparse.csc_array(np.tril(POSITIVE)), X[:4]),
+}
+
+DISTANCES: dict[str, Run] = {
+    **each(
+        "braycurtis canberra chebyshev cityblock correlation cosine euclidean jensenshannon "
+        "sqeuclidean",
+        on(X, Y),
+    ),
+    "minkowski": on(X, Y, 3),
+    "seuclidean": on(X, Y, X + 1),
+    "mahalanobis": on(X[:4], Y[:4], POSITIVE),
+    **each("cdist directed_hausdorff", on(TALL, OTHER[:, :3])),
+    "pdist": on(TALL),
+    "squareform": on(X[:10]),
 }
 
 SAMPLES: dict[str, Run] = {
@@ -244,11 +277,13 @@ SAMPLES: dict[str, Run] = {
         "ndimage": NDIMAGE,
         "stats": STATS,
         "sparse": SPARSE,
+        "sparse.linalg": SPARSE_LINALG,
+        "spatial.distance": DISTANCES,
     }.items()
     for name, run in table.items()
 }
 
-NO_TENSOR: dict[str, str] = {"sparse.eye_array": "all of its arguments are integers"}
+NO_TENSOR: dict[str, str] = {}
 
 EXEMPT: dict[str, str] = {
     "scipy.linalg.LinAlgError": "it is an error, and the same",

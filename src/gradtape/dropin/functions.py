@@ -16,7 +16,7 @@ from gradtape.ops.joined import joined
 
 # Parameters that change how SciPy computes, not what; ours have no use for them.
 WITHOUT_EFFECT = frozenset(
-    f"overwrite_{array}" for array in ("a", "a_band", "ab", "b", "c", "data", "x")
+    f"overwrite_{array}" for array in ("A", "a", "a_band", "ab", "b", "c", "data", "x")
 ) | {
     "balanced", "batch_memory", "check_finite", "copy", "driver", "lapack_driver", "lwork",
     "maxprint", "workers",

@@ -11,13 +11,23 @@ from gradtape.ops.sparse.arrays import SparseArray
 from gradtape.ops.sparse.factors import SparseFactors, factors_of_arrays, factors_of_tensors
 
 
-def splu(A: Any, permc_spec: str | None = None, **options: Any) -> SparseFactors:
+def splu(
+    A: Any,
+    permc_spec: str | None = None,
+    diag_pivot_thresh: float | None = None,
+    relax: int | None = None,
+    panel_size: int | None = None,
+    options: dict[str, Any] | None = None,
+) -> SparseFactors:
     """Factor a square sparse matrix, to solve equations with it several times.
 
     Args:
         A: The matrix, whose numbers may be a tensor.
         permc_spec: In which order columns are eliminated.
-        **options: Further settings of SuperLU, as in SciPy.
+        diag_pivot_thresh: A setting of SuperLU,
+        relax: another one,
+        panel_size: another one,
+        options: and further ones, as in SciPy.
 
     Returns:
         An object with a method `solve(rhs, trans="N")`, which takes tensors.
@@ -35,9 +45,16 @@ def splu(A: Any, permc_spec: str | None = None, **options: Any) -> SparseFactors
         raise ArgumentError(
             "splu: got a dense matrix, expected a sparse one; use gt.linalg.lu_factor"
         )
+    settings = {
+        "permc_spec": permc_spec,
+        "diag_pivot_thresh": diag_pivot_thresh,
+        "relax": relax,
+        "panel_size": panel_size,
+        "options": options,
+    }
     if isinstance(A, SparseArray):
-        return factors_of_tensors(A, permc_spec, options)
-    return factors_of_arrays(A, permc_spec, options)
+        return factors_of_tensors(A, settings)
+    return factors_of_arrays(A, settings)
 
 
 def factorized(A: Any) -> Callable[[Any], Any]:

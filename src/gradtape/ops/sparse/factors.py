@@ -69,26 +69,22 @@ class SparseFactors:
         return f"<sparse factors of a matrix of shape {self.shape}>"
 
 
-def factors_of_tensors(
-    s: SparseArray, permc_spec: str | None, options: dict[str, Any]
-) -> SparseFactors:
+def factors_of_tensors(s: SparseArray, settings: dict[str, Any]) -> SparseFactors:
     """The factors of a matrix of ours, which may have to wait until its numbers are known."""
     s = s.in_order()
     check_fit("splu", s.shape[0] == s.shape[1], "a square matrix", s)
     known = known_values(s.data)
     if known is not None and known.ndim == 1:
-        factors = factors_of(s.with_data(known).toscipy(), permc_spec=permc_spec, **options)
+        factors = factors_of(s.with_data(known).toscipy(), **settings)
         keep_factors(known, factors, s.transposed)
     return SparseFactors(s, None)
 
 
-def factors_of_arrays(
-    matrix: Any, permc_spec: str | None, options: dict[str, Any]
-) -> SparseFactors:
+def factors_of_arrays(matrix: Any, settings: dict[str, Any]) -> SparseFactors:
     """SciPy's factors of its own matrix, for tensors on the right hand side, too."""
     import scipy.sparse.linalg
 
-    factors = scipy.sparse.linalg.splu(matrix, permc_spec, **options)
+    factors = scipy.sparse.linalg.splu(matrix, **settings)
     # SuperLU has its own copy of the matrix, and this is another one, which nobody writes to.
     s = from_scipy(scipy.sparse.csc_array(matrix, copy=True))
     s = s.with_data(s.data.astype(np.result_type(s.data, np.float32), copy=False))
