@@ -32,9 +32,13 @@ MODULES = ("integrate", "ndimage", "optimize", "signal", "sparse", "special", "s
 
 
 def forms(name: str) -> dict[str, Any]:
-    """The functions of ours in a module, by their names."""
+    """The functions and classes of ours in a module, by their names."""
     found = vars(getattr(gt.scipy, name)).items()
-    return {key: value for key, value in found if hasattr(value, "on_tensors")}
+    return {
+        key: value
+        for key, value in found
+        if hasattr(value, "on_tensors") and hasattr(value, "__name__")
+    }
 
 
 FORMS = [(module, name) for module in MODULES for name in forms(module)]

@@ -203,10 +203,12 @@ def mass(*parameters: Any) -> Run:
 
 STATS: dict[str, Run] = {
     **each(
-        "cauchy expon gumbel_l gumbel_r halfnorm laplace logistic norm rayleigh uniform", density()
+        "cauchy expon gumbel_l gumbel_r halfcauchy halfnorm laplace logistic norm rayleigh uniform",
+        density(),
     ),
-    **each("chi2 gamma invgamma lognorm pareto t weibull_min", density(1.5)),
-    "vonmises": lambda f: f.logpdf(X, 1.5),
+    **each("chi2 fisk gamma invgamma lognorm pareto t weibull_min", density(1.5)),
+    **each("genextreme genpareto", density(0.4)),
+    **each("invgauss skewnorm vonmises", lambda f: f.logpdf(X, 1.5)),
     **each("beta f", density(1.5, 2.5)),
     "truncnorm": density(-1.5, 2.5),
     **each("bernoulli geom poisson", mass(0.3)),

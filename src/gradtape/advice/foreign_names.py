@@ -386,24 +386,18 @@ NAMES = {
 }
 
 _FIT = "minimize -gt.sum of the logarithm of the density with gt.value_and_grad"
-_JUMPS = "quantiles of counts jump from one to the next: use SciPy's for a number"
+_JUMPS = "quantiles of counts jump from one to the next"
 
-# Methods of SciPy's distributions that ours, or those of counts or vectors, do not have.
+# What to do instead of calling a method of SciPy's distributions with a tensor.
 DISTRIBUTIONS = {
-    **dict.fromkeys(("args", "kwds"), "use parameters"),
-    **dict.fromkeys(("cdf", "logcdf", "entropy", "expect", "support"), "use SciPy's for a number"),
-    **dict.fromkeys(("cov", "mean"), "use its formula, or SciPy's for a number"),
-    **dict.fromkeys(("fit", "fit_loc_scale", "nnlf"), _FIT),
+    "cov": "use its formula",
+    "expect": "sum func(x) * pdf(x) over the points of a quadrature",
+    **dict.fromkeys(("fit", "fit_loc_scale"), _FIT),
     **dict.fromkeys(("interval", "isf", "median", "ppf"), _JUMPS),
-    **dict.fromkeys(("logpdf", "pdf"), "use logpmf or pmf: its values are counts"),
-    **dict.fromkeys(("logpmf", "pmf"), "use logpdf or pdf: its values are not counts"),
-    **dict.fromkeys(("moment", "stats"), "use mean, var and std, or SciPy's for a number"),
-    "dist": "use distribution",
-    "freeze": "call the distribution with its parameters",
     "marginal": "use the distribution of some rows of mean and cov",
-    "random_state": "draw with gt.random, from a gt.random.Generator(seed)",
-    "rvs": "draw with gt.random: gt.normal(loc, scale, shape), gt.uniform, gt.bernoulli; or take "
-    "ppf(gt.rand(shape)), differentiable in the parameters, where it has one; or SciPy's",
+    "mean": "use its formula",
+    "rvs": "compute loc + scale * draw of a draw without loc and scale, or take "
+    "ppf(gt.rand(shape)) where there is one, differentiable in all parameters",
 }
 
 # Functions of SciPy that take tensors once SCIPY_ARRAY_API is set; without it they raise.

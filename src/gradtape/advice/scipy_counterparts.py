@@ -33,6 +33,8 @@ def counterpart(call: str, method: str = "") -> str | None:
     theirs: object = sys.modules["scipy"]
     for part in path.split("."):
         ours, theirs = getattr(ours, part, None), getattr(theirs, part, None)
+        if hasattr(ours, "refuses_tensors"):
+            return None
     # What has no form for tensors is SciPy's own.
     return f"gt.{call}" if callable(ours) and ours != theirs else _ELSEWHERE.get(call)
 

@@ -7,9 +7,13 @@ from typing import Any
 
 from gradtape import advice
 from gradtape.advice.public import explained
+from gradtape.dropin.distributions import drop_in_distribution, is_distribution
 from gradtape.dropin.functions import drop_in
 from gradtape.errors import MissingNameError
 from gradtape.locks import load
+
+# The module whose objects are distributions; to load it takes long.
+_DISTRIBUTIONS = "scipy.stats"
 
 
 def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
@@ -37,7 +41,11 @@ def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
         if isinstance(own, types.FunctionType) and callable(original) and name not in ours.split():
             # What it is called on tensors is found elsewhere: `gt.linalg.det`, `gt.digamma`.
             own = drop_in(original, explained(own, own.__module__), f"{short}.{name}")
+        elif short == _DISTRIBUTIONS and is_distribution(original):
+            own = drop_in_distribution(original, own, name)
         namespace[name] = own if hasattr(own, "on_tensors") else explained(own, module)
+
+    refusing: dict[str, Any] = {}  # distributions without a form for tensors
 
     def missing(name: str) -> Any:
         # Not `__path__`, by which Python would load SciPy's modules a second time.
@@ -45,7 +53,12 @@ def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
             raise MissingNameError(
                 name, lambda name: advice.instead_in(short, name), f"module {module!r}"
             )
-        return getattr(theirs, name)
+        if name in refusing:
+            return refusing[name]
+        found = getattr(theirs, name)
+        if short == _DISTRIBUTIONS and is_distribution(found):
+            found = refusing.setdefault(name, drop_in_distribution(found, None, name))
+        return found
 
     public = {*names, *getattr(theirs, "__all__", dir(theirs))}
     namespace["__all__"] = sorted(name for name in public if not name.startswith("_"))

@@ -1,15 +1,18 @@
-"""Densities, tails, quantiles and moments of common distributions, as in `scipy.stats`.
+"""Distributions, as in `scipy.stats`.
 
-Every parameter has a gradient: shapes, `loc` and `scale`. Outside of a support the logarithm of a
-density is -inf and its gradient 0.
+They have densities, tails, quantiles and moments for tensors. Every parameter has a
+gradient: shapes, `loc` and `scale`. Outside of a support the logarithm of a density is -inf and its
+gradient 0.
 """
 
 from gradtape.dropin.modules import make_scipy as _make_scipy
 from gradtape.ops.stats.continuous import (
     cauchy as cauchy,
     expon as expon,
+    fisk as fisk,
     gumbel_l as gumbel_l,
     gumbel_r as gumbel_r,
+    halfcauchy as halfcauchy,
     laplace as laplace,
     logistic as logistic,
     pareto as pareto,
@@ -24,6 +27,7 @@ from gradtape.ops.stats.discrete import (
     nbinom as nbinom,
     poisson as poisson,
 )
+from gradtape.ops.stats.extremes import genextreme as genextreme, genpareto as genpareto
 from gradtape.ops.stats.gamma_family import (
     beta as beta,
     chi2 as chi2,
@@ -39,8 +43,10 @@ from gradtape.ops.stats.multivariate import (
 )
 from gradtape.ops.stats.normal_family import (
     halfnorm as halfnorm,
+    invgauss as invgauss,
     lognorm as lognorm,
     norm as norm,
+    skewnorm as skewnorm,
     truncnorm as truncnorm,
     vonmises as vonmises,
 )

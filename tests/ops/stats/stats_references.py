@@ -233,6 +233,11 @@ def truncated_mass(low: Any, high: Any) -> Any:
     return normal_tail(high) - normal_tail(low)
 
 
+def warped(z: Any, c: Any) -> Any:
+    """log(1 + c·z)/c, which is z for c = 0."""
+    return log1p(c * z) / c if c else z
+
+
 REFERENCES: dict[str, Reference] = {
     "norm": Reference(log_normal_density, normal_tail, lambda z: normal_tail(-z)),
     "uniform": Reference(lambda z: mpf(0), lambda z: z, lambda z: 1 - z),
@@ -327,6 +332,34 @@ REFERENCES: dict[str, Reference] = {
     ),
     "vonmises": Reference(
         lambda z, kappa: kappa * mpmath.cos(z) - log(2 * mp.pi * mpmath.besseli(0, kappa))
+    ),
+    "halfcauchy": Reference(
+        lambda z: log(2 / mp.pi) - log1p(z * z),
+        lambda z: 2 * mpmath.atan(z) / mp.pi,
+        lambda z: 2 * mpmath.atan2(1, z) / mp.pi,
+    ),
+    "fisk": Reference(
+        lambda z, c: log(c) + (c - 1) * log(z) - 2 * log1p(z**c),
+        lambda z, c: 1 / (1 + z**-c),
+        lambda z, c: 1 / (1 + z**c),
+    ),
+    "genpareto": Reference(
+        lambda z, c: -(1 + 1 / c) * log1p(c * z) if c else -z,
+        lambda z, c: -expm1(-warped(z, c)),
+        lambda z, c: exp(-warped(z, c)),
+        {"logsf": lambda z, c: -warped(z, c)},
+    ),
+    "genextreme": Reference(
+        lambda z, c: -(1 - c) * warped(z, -c) - exp(-warped(z, -c)),
+        lambda z, c: exp(-exp(-warped(z, -c))),
+        lambda z, c: -expm1(-exp(-warped(z, -c))),
+        {"logcdf": lambda z, c: -exp(-warped(z, -c))},
+    ),
+    "skewnorm": Reference(
+        lambda z, a: log_normal_density(z) + log(2 * normal_tail(a * z)),
+    ),
+    "invgauss": Reference(
+        lambda z, mu: -log(2 * mp.pi * z**3) / 2 - (z / mu - 1) ** 2 / (2 * z),
     ),
     "truncnorm": Reference(
         lambda z, a, b: log_normal_density(z) - log(truncated_mass(a, b)),

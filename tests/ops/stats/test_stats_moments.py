@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +25,9 @@ SHARES = np.array([0.01, 0.3, 0.5, 0.99])
 # name: shape parameters
 CONTINUOUS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("norm", "uniform", "expon", "cauchy", "laplace", "logistic"), ()),
-    **dict.fromkeys(("gumbel_r", "gumbel_l", "halfnorm", "rayleigh"), ()),
+    **dict.fromkeys(("gumbel_r", "gumbel_l", "halfnorm", "rayleigh", "halfcauchy"), ()),
+    "fisk": (SHAPES,),
+    "genpareto": (np.array([-3.0, -1.0, -0.2, 0.0, 1e-9, 0.3, 0.7, 2.0]),),
     **dict.fromkeys(("gamma", "chi2", "invgamma", "weibull_min", "t", "pareto"), (SHAPES,)),
     "lognorm": (np.array([0.1, 1.0, 2.5]),),
     **dict.fromkeys(("beta", "f"), (SHAPES, OTHERS)),
@@ -183,21 +184,43 @@ def test_medians_and_intervals() -> None:
     np.testing.assert_allclose(
         ours.interval(0.9, shapes, **places), theirs.interval(0.9, shapes, **places)
     )
-    np.testing.assert_allclose(ours(2.0).interval(0.5), theirs(2.0).interval(0.5))
     slope = gt.grad(lambda a: our_scipy.stats.gamma.interval(0.9, a)[1])(2.0)
     np.testing.assert_allclose(slope, gt.grad(our_scipy.stats.gamma.isf, 1)(0.05, 2.0), rtol=1e-13)
 
 
-def test_parameters_given_for_good() -> None:
-    frozen = our_scipy.stats.gamma(3.0, scale=2.0)
-    assert (frozen.mean(), frozen.var(), frozen.std()) == (6.0, 12.0, np.sqrt(12.0))
-    assert frozen.entropy() == our_scipy.stats.gamma.entropy(3.0, scale=2.0)
-    assert frozen.logpdf(2.0) == our_scipy.stats.gamma.logpdf(2.0, 3.0, scale=2.0)
-    assert repr(frozen) == "<gt.scipy.stats.gamma with loc=0.0, scale=2.0, a=3.0>"
-    assert copy.copy(frozen).mean() == 6.0
-    assert not hasattr(frozen, "_point")
-    slope = gt.grad(lambda scale: our_scipy.stats.gamma(3.0, scale=scale).var())(2.0)
-    assert slope == 12.0
+def test_moments_by_their_order() -> None:
+    ours, theirs = our_scipy.stats.gamma, scipy.stats.gamma
+    for order in (1, 2):
+        expected = theirs.moment(order, 3.0, 1.0, 2.0)
+        np.testing.assert_allclose(ours.moment(order, 3.0, 1.0, 2.0), expected, rtol=1e-14)
+    for moments in ("m", "v", "mv", "vm"):
+        expected = theirs.stats(3.0, 1.0, 2.0, moments=moments)
+        np.testing.assert_allclose(ours.stats(3.0, 1.0, 2.0, moments=moments), expected)
+    with pytest.raises(UnsupportedError, match="gamma: moment got order 3, expected 1 or 2"):
+        ours.moment(3, 2.0)
+    with pytest.raises(UnsupportedError, match="gamma: stats got moments='mvs'"):
+        ours.stats(2.0, moments="mvs")
+
+
+def test_supports() -> None:
+    for name, shapes in (("norm", ()), ("pareto", (2.0,)), ("truncnorm", (-1.0, 2.0))):
+        ours, theirs = getattr(our_scipy.stats, name), getattr(scipy.stats, name)
+        assert ours.support(*shapes, 1.0, 2.0) == theirs.support(*shapes, 1.0, 2.0)
+        assert np.all(np.isnan(ours.support(*shapes, 1.0, -2.0)))
+    slopes = gt.grad(lambda *args: our_scipy.stats.truncnorm.support(*args)[0], (0, 1, 2, 3))
+    assert slopes(-1.0, 2.0, 0.5, 3.0) == (3.0, 0.0, 1.0, -1.0)
+    assert gt.grad(lambda loc: our_scipy.stats.expon.support(loc)[1])(1.0) == 0
+    assert our_scipy.stats.binom.support(5, 0.5, 1) == (1, 6)
+
+
+def test_minus_the_logarithm_of_the_likelihood() -> None:
+    x = np.array([0.5, 1.0, 4.0])
+    for theta in ((2.0, 0.1, 0.7), (2.0, 0.6, 0.7), (-1.0, 0.1, 0.7), (2.0, 0.1, -0.7)):
+        expected = scipy.stats.gamma.nnlf(theta, x)
+        with np.errstate(invalid="ignore"):
+            found = our_scipy.stats.gamma.nnlf(theta, x)
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+    check_grads(lambda theta: our_scipy.stats.gamma.nnlf(theta, x), [np.array([2.0, 0.1, 0.7])])
 
 
 def test_moments_of_vectors() -> None:

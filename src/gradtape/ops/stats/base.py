@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gradtape import advice
 from gradtape.core.deferrable import deferrable
-from gradtape.errors import ArgumentError, DTypeError, MissingNameError, UnsupportedError
+from gradtape.errors import ArgumentError, DTypeError, UnsupportedError
 from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import astype
+from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import log, sqrt
 from gradtape.ops.inspection import result_type
 from gradtape.ops.select import where
@@ -28,7 +28,7 @@ Bounds = tuple[float | Formula, float | Formula]
 
 
 class Named:
-    """A distribution of `gt.scipy.stats`; a method that it lacks raises an error with advice."""
+    """Methods of a distribution of `gt.scipy.stats` that compute with tensors."""
 
     name: str = ""  # in `scipy.stats`
 
@@ -37,12 +37,9 @@ class Named:
             if isinstance(method, FunctionType) and not name.startswith("_"):
                 setattr(cls, name, deferrable(method))
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:  # the methods of SciPy's that only take arrays
 
-        def __getattr__(self, name: str) -> Any:
-            raise MissingNameError(
-                name, lambda name: advice.DISTRIBUTIONS.get(name), f"gt.scipy.stats.{self.name}"
-            )
+        def __getattr__(self, name: str) -> Any: ...
 
 
 def all_positive(*shapes: Any) -> Any:
@@ -51,7 +48,7 @@ def all_positive(*shapes: Any) -> Any:
 
 
 class Distribution(Named):
-    """A distribution, called with its shapes, then `loc` and, if it is continuous, `scale`.
+    """A distribution of numbers: parameters are shapes, `loc` and, if continuous, `scale`.
 
     Attributes:
         shapes: The names of its shape parameters.
@@ -73,17 +70,9 @@ class Distribution(Named):
         # By the name of a method; those of `mean`, `var` and `entropy` may be numbers.
         self._formulas = formulas
 
-    def __call__(self, *args: Any, **kwds: Any) -> Frozen:
-        """The distribution with parameters given for good.
-
-        >>> gt.scipy.stats.norm(1.0, 2.0).cdf(np.array([1.0]))
-        array([0.5])
-        """
-        return Frozen(self, self._parameters("the distribution", args, kwds))
-
     # ---- tails -------------------------------------------------------------------------------
 
-    def cdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+    def cdf(self, x: ArrayLike, *args: Any, **kwds: Any) -> Array:
         """The probability of at most `x`.
 
         >>> gt.scipy.stats.uniform.cdf(np.array([-1.0, 0.25, 2.0]))
@@ -93,7 +82,7 @@ class Distribution(Named):
         """
         return self._tail("cdf", (0.0, 1.0), x, args, kwds)
 
-    def sf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+    def sf(self, x: ArrayLike, *args: Any, **kwds: Any) -> Array:
         """The probability of more than `x`, exact where it is small.
 
         >>> gt.scipy.stats.uniform.sf(np.array([-1.0, 0.25, 2.0]))
@@ -103,7 +92,7 @@ class Distribution(Named):
         """
         return self._tail("sf", (1.0, 0.0), x, args, kwds)
 
-    def logcdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+    def logcdf(self, x: ArrayLike, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the probability of at most `x`, also where that underflows.
 
         >>> gt.scipy.stats.norm.logcdf(np.array([-100.0]))
@@ -113,7 +102,7 @@ class Distribution(Named):
         """
         return self._tail("logcdf", (-math.inf, 0.0), x, args, kwds)
 
-    def logsf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+    def logsf(self, x: ArrayLike, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the probability of more than `x`, also where that underflows.
 
         >>> gt.scipy.stats.expon.logsf(np.array([1000.0]))
@@ -160,6 +149,69 @@ class Distribution(Named):
         (np.float64(1.0), np.float64(0.6931471805599453))
         """
         return self._moment("entropy", args, kwds, lambda own, _loc, scale: own + log(scale))
+
+    def moment(self, order: int, *args: Any, **kwds: Any) -> Array:
+        """The mean of a power of a random number: of the number itself, or of its square.
+
+        Args:
+            order: 1 or 2.
+            *args: The parameters, in the order of SciPy's.
+            **kwds: The parameters by name.
+
+        Raises:
+            UnsupportedError: There is no derivative for this order.
+
+        >>> gt.scipy.stats.gamma.moment(2, 3.0, scale=2.0)
+        np.float64(48.0)
+        """
+        if order not in (1, 2):
+            raise UnsupportedError(
+                f"{self.name}: moment got order {order}, expected 1 or 2 for tensors; use "
+                "scipy.stats on t.detach().numpy() to compute without gradient"
+            )
+        mean = self.mean(*args, **kwds)
+        return mean if order == 1 else self.var(*args, **kwds) + mean * mean
+
+    def stats(self, *args: Any, moments: str = "mv", **kwds: Any) -> Any:
+        """The mean and the variance, as `moments` asks for: one of them, or a tuple.
+
+        Raises:
+            UnsupportedError: The skew or the kurtosis is asked for.
+
+        >>> gt.scipy.stats.gamma.stats(3.0, scale=2.0, moments="mv")
+        (np.float64(6.0), np.float64(12.0))
+        """
+        if "s" in moments or "k" in moments:
+            raise UnsupportedError(
+                f"{self.name}: stats got moments={moments!r}, expected 'm', 'v' or 'mv' for "
+                "tensors; use scipy.stats on t.detach().numpy() to compute without gradient"
+            )
+        known = {"m": self.mean, "v": self.var}
+        found = tuple(known[each](*args, **kwds) for each in "mv" if each in moments)
+        return found[0] if len(found) == 1 else found
+
+    def support(self, *args: Any, **kwds: Any) -> tuple[Array, Array]:
+        """The ends of the support, differentiable in the parameters where they are finite.
+
+        >>> gt.scipy.stats.uniform.support(1.0, 2.0)
+        (np.float64(1.0), np.float64(3.0))
+        """
+        found, shapes, dtype = self._arguments("support", args, kwds)
+        loc, scale = found["loc"], found.get("scale", 1.0)
+        known = as_array(loc == loc) & as_array(scale > 0)
+        low, high = (
+            self._result(where(isfinite(end), loc + scale * end, end), known, shapes, dtype)
+            for end in (as_array(bound) for bound in self._bounds(shapes))
+        )
+        return low, high
+
+    def bounds(self, *shapes: ArrayLike) -> tuple[Any, Any]:
+        """The ends of the support for loc 0 and scale 1.
+
+        >>> gt.scipy.stats.truncnorm.on_tensors.bounds(-1.0, 2.0)
+        (-1.0, 2.0)
+        """
+        return self._bounds([weak_or_array(shape) for shape in shapes])
 
     def _moment(self, name: str, args: Any, kwds: dict[str, Any], place: Formula) -> Any:
         """A moment: its formula of the shapes, then `place` for the effect of loc and scale."""
@@ -213,30 +265,6 @@ class Distribution(Named):
                 "t.detach().numpy() to compute without gradient"
             )
         return self._formulas[name]
-
-
-class Frozen:
-    """A distribution with fixed parameters: its methods take only the point of evaluation.
-
-    Attributes:
-        distribution: The distribution.
-        parameters: The arguments to add to those of its methods, by name.
-    """
-
-    def __init__(self, distribution: Any, parameters: dict[str, Any]) -> None:
-        self.distribution = distribution
-        self.parameters = parameters
-
-    def __getattr__(self, name: str) -> Any:
-        # `copy` asks for special names before the copy has any attributes.
-        if name.startswith("_") or "distribution" not in self.__dict__:
-            raise AttributeError(name)
-        found = getattr(self.distribution, name)
-        return functools.partial(found, **self.parameters) if callable(found) else found
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
-        return f"<gt.scipy.stats.{self.distribution.name} with {given}>"
 
 
 def result_dtype(name: str, *values: Any) -> np.dtype[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,18 +22,21 @@ from gradtape.ops.stats.tails import (
     log1p_square,
     log_one_minus_exp,
     one_minus_exp,
+    quiet_log,
 )
-from gradtape.ops.trigonometric import arctan2, tan
+from gradtape.ops.trigonometric import arctan, arctan2, sin, tan
 
 LOG_2, LOG_PI = math.log(2.0), math.log(math.pi)
 EULER_GAMMA = 0.5772156649015329
 POSITIVE = (0.0, math.inf)
 
 
-def finite_above(least: float, shape: Any, moment: Callable[[Any], Any]) -> Any:
+def finite_above(
+    least: float, shape: Any, moment: Callable[[Any], Any], otherwise: float = math.inf
+) -> Any:
     """A moment that is infinite unless a shape parameter is greater than a number."""
     finite = shape > least
-    return where(finite, moment(where(finite, shape, least + 1.0)), math.inf)
+    return where(finite, moment(where(finite, shape, least + 1.0)), otherwise)
 
 
 # ---- of bounded and half-bounded support --------------------------------------------------------
@@ -176,6 +180,41 @@ cauchy = Continuous(
 )
 
 
+def _halfcauchy_logcdf(z: Any) -> Any:
+    low = z < 1
+    near = quiet_log(arctan(where(low, z, 0.5)) * (2 / math.pi))
+    return where(low, near, log1p(-arctan2(1.0, where(low, 1.0, z)) * (2 / math.pi)))
+
+
+def _halfcauchy_logsf(z: Any) -> Any:
+    low = z < 1
+    near = log1p(-arctan(where(low, z, 0.5)) * (2 / math.pi))
+    return where(low, near, _cauchy_log_tail(where(low, 1.0, z)) + LOG_2)
+
+
+def _halfcauchy_quantile(below: Any, above: Any) -> Any:
+    """The point with given shares below and above it, from the smaller one."""
+    low = below < 0.5
+    near = tan(0.5 * math.pi * where(low, below, 0.5))
+    return where(low, near, 1 / tan(0.5 * math.pi * where(low, 0.5, above)))
+
+
+halfcauchy = Continuous(
+    "halfcauchy",
+    support=POSITIVE,
+    logpdf=lambda z: LOG_2 - LOG_PI - log1p_square(z),
+    cdf=lambda z: arctan(z) * (2 / math.pi),
+    sf=lambda z: arctan2(1.0, z) * (2 / math.pi),
+    logcdf=_halfcauchy_logcdf,
+    logsf=_halfcauchy_logsf,
+    ppf=lambda q: _halfcauchy_quantile(q, 1 - q),
+    isf=lambda q: _halfcauchy_quantile(1 - q, q),
+    mean=math.inf,
+    var=math.inf,
+    entropy=LOG_2 + LOG_PI,
+)
+
+
 def _laplace_tail(z: Any) -> Any:
     """The probability of more than z."""
     upper = z > 0
@@ -231,6 +270,73 @@ logistic = Continuous(
     mean=0.0,
     var=math.pi**2 / 3,
     entropy=2.0,
+)
+
+
+def _fisk_odds(z: Any, c: Any) -> tuple[Any, Any]:
+    """The smaller one of the odds zᶜ and their inverse, and whether the inverse is."""
+    upper = z > 1
+    return power(where(upper, 1 / where(upper, z, 1.0), z), c), upper
+
+
+def _fisk_logpdf(z: Any, c: Any) -> Any:
+    odds, upper = _fisk_odds(z, c)
+    return log(c) - 2 * log1p(odds) - where(upper, 2 * c * log(where(upper, z, 1.0)), 0.0)
+
+
+def _fisk_tail(z: Any, c: Any, *, lower: bool) -> Any:
+    odds, upper = _fisk_odds(z, c)
+    small = odds / (1 + odds)
+    return where(upper == lower, 1 - small, small)
+
+
+def _fisk_log_tail(z: Any, log_z: Any, c: Any, *, lower: bool) -> Any:
+    odds, upper = _fisk_odds(z, c)
+    away = upper == lower
+    size = c * where(away, 0.0, where(upper, -log_z, log_z))
+    return size - log1p(odds)
+
+
+# x/sin x = Σ gₖ·x^2k, the inverse of the series of sin x/x
+_OVER_SINE = [1.0]
+for _k in range(1, 18):
+    _terms = ((-1) ** j / math.factorial(2 * j + 1) * _OVER_SINE[_k - j] for j in range(1, _k + 1))
+    _OVER_SINE.append(-sum(_terms))
+_FISK_VAR_TERMS = [
+    4.0**k * _OVER_SINE[k] - sum(_OVER_SINE[i] * _OVER_SINE[k - i] for i in range(k + 1))
+    for k in range(18)
+]
+
+
+def _fisk_var(c: Any) -> Any:
+    """2b/sin 2b − (b/sin b)² for b = π/c, by its series where these cancel."""
+    b = math.pi / c
+    near = b < 0.4
+    inner, outer = where(near, b, 0.0), where(near, 0.5, b)
+    far = 2 * outer / sin(2 * outer) - (outer / sin(outer)) ** 2
+    return where(near, series(_FISK_VAR_TERMS, inner * inner), far)
+
+
+def _fisk_mean(c: Any) -> Any:
+    b = math.pi / c
+    return b / sin(b)
+
+
+fisk = Continuous(
+    "fisk",
+    ("c",),
+    support=POSITIVE,
+    powers=(lambda c: c - 1, None),
+    logpdf=_fisk_logpdf,
+    cdf=functools.partial(_fisk_tail, lower=True),
+    sf=functools.partial(_fisk_tail, lower=False),
+    logcdf=functools.partial(_fisk_log_tail, lower=True),
+    logsf=functools.partial(_fisk_log_tail, lower=False),
+    ppf=lambda q, c: exp(logit(q) / c),
+    isf=lambda q, c: exp(-logit(q) / c),
+    mean=lambda c: finite_above(1, c, _fisk_mean, math.nan),
+    var=lambda c: finite_above(2, c, _fisk_var, math.nan),
+    entropy=lambda c: 2 - log(c),
 )
 
 

@@ -55,7 +55,7 @@ class Discrete(Distribution):
         # the rest.
         self._vanishing = vanishing
 
-    def logpmf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+    def logpmf(self, k: ArrayLike, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the probability of `k`; -inf if that is impossible.
 
         Its gradient is 0 outside of the support. Inside, where a parameter makes `k` impossible, it
@@ -69,7 +69,7 @@ class Discrete(Distribution):
         value = self._formula("logpmf")(at.safe, *at.shapes)
         return self._at(at, where(at.inside, value, -math.inf))
 
-    def pmf(self, k: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+    def pmf(self, k: ArrayLike, *args: Any, **kwds: Any) -> Array:
         """The probability of `k`.
 
         >>> gt.scipy.stats.bernoulli.pmf(np.array([0, 1]), 0.25)

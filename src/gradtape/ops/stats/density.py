@@ -21,6 +21,7 @@ from gradtape.ops.arithmetic import power
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import exp, log
+from gradtape.ops.reduce import sum as sum_of
 from gradtape.ops.select import where
 from gradtape.ops.special.entropy import xlog1py, xlogy
 from gradtape.ops.stats.base import Bounds, Distribution, Formula, all_positive
@@ -78,7 +79,7 @@ class Continuous(Distribution):
 
     # ---- densities ---------------------------------------------------------------------------
 
-    def logpdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+    def logpdf(self, x: ArrayLike, *args: Any, **kwds: Any) -> Array:
         """Logarithm of the density; -inf outside of the support.
 
         >>> gt.scipy.stats.expon.logpdf(np.array([-1.0, 2.0]))
@@ -88,7 +89,7 @@ class Continuous(Distribution):
         value = self._log_density(at.safe, at.log_safe, at.shapes) - log(at.scale)
         return self._at(at, where(at.inside, value, -math.inf))
 
-    def pdf(self, x: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+    def pdf(self, x: ArrayLike, *args: Any, **kwds: Any) -> Array:
         """The density; 0 outside of the support.
 
         >>> gt.scipy.stats.expon.pdf(np.array([-1.0, 0.0]))
@@ -102,6 +103,21 @@ class Continuous(Distribution):
         else:
             value = self._density(at)
         return self._at(at, where(at.inside, value / at.scale, 0.0))
+
+    def nnlf(self, theta: Sequence[Any], x: ArrayLike) -> Array:
+        """Minus the sum of logarithms of densities, which maximum likelihood minimizes.
+
+        Infinite where an observation is outside of the support, and for invalid parameters.
+
+        Args:
+            theta: The shape parameters, `loc` and `scale`.
+            x: The observations.
+
+        >>> gt.scipy.stats.expon.nnlf((0.0, 1.0), np.array([1.0, 2.0]))
+        np.float64(3.0)
+        """
+        total = -sum_of(self.logpdf(x, *theta))
+        return where(total == total, total, math.inf)
 
     def _log_density(self, z: Any, log_z: Any, shapes: list[Any]) -> Any:
         value = self._formula("logpdf")(z, *shapes)
@@ -150,7 +166,7 @@ class Continuous(Distribution):
         value = self._formula(name)(*place, *at.shapes)
         return self._at(at, where(at.inside, value, where(at.z <= low, *ends)))
 
-    def ppf(self, q: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+    def ppf(self, q: ArrayLike, *args: Any, **kwds: Any) -> Array:
         """The quantile: where `cdf` is `q`.
 
         >>> gt.scipy.stats.norm.ppf(np.array([0.5, 0.975]))
@@ -158,7 +174,7 @@ class Continuous(Distribution):
         """
         return self._quantile("ppf", q, args, kwds)
 
-    def isf(self, q: ArrayLike, /, *args: Any, **kwds: Any) -> Array:
+    def isf(self, q: ArrayLike, *args: Any, **kwds: Any) -> Array:
         """The upper quantile: where `sf` is `q`.
 
         >>> gt.scipy.stats.norm.isf(np.array([0.025]))
@@ -181,7 +197,7 @@ class Continuous(Distribution):
         """
         return self.ppf(0.5, *args, **kwds)
 
-    def interval(self, confidence: ArrayLike, /, *args: Any, **kwds: Any) -> tuple[Array, Array]:
+    def interval(self, confidence: ArrayLike, *args: Any, **kwds: Any) -> tuple[Array, Array]:
         """The quantiles that enclose a share of probability, with equal tails below and above.
 
         >>> gt.scipy.stats.uniform.interval(0.5)

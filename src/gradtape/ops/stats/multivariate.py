@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from gradtape.errors import ShapeError, UnsupportedError
+from gradtape import advice
+from gradtape.errors import MissingNameError, ShapeError
 from gradtape.ops.arguments import as_array, weak_or_array
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.checks import check_axes
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.diagonal import diag, diagonal
-from gradtape.ops.exponential import exp, log
+from gradtape.ops.exponential import exp, log, sqrt
+from gradtape.ops.inspection import finfo
 from gradtape.ops.join import concatenate
 from gradtape.ops.linalg.cholesky import cholesky
+from gradtape.ops.linalg.eigh import eigh
 from gradtape.ops.linalg.solve import solve
+from gradtape.ops.matmul import matmul
 from gradtape.ops.product import prod
-from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.reduce import max as amax, sum as sum_of
 from gradtape.ops.rounding import floor
 from gradtape.ops.select import where
 from gradtape.ops.shape import reshape
 from gradtape.ops.special.entropy import xlogy
 from gradtape.ops.special.gamma import digamma, lgamma
-from gradtape.ops.stats.base import Formula, Frozen, Named, known_or_nan, result_dtype
+from gradtape.ops.stats.base import Formula, Named, known_or_nan, result_dtype
 from gradtape.ops.stats.gamma_family import gamma_entropy
 from gradtape.ops.stats.tails import FLAT, power_of_zero
 from gradtape.ops.which import all as all_of
@@ -32,6 +37,48 @@ from gradtape.typing import Array, ArrayLike
 
 _LOG_2_PI = math.log(2.0 * math.pi)
 _SEVERAL = "take gt.vmap for several distributions"
+
+
+class Frozen:
+    """A distribution of vectors with fixed parameters: methods take only where to evaluate.
+
+    Attributes:
+        distribution: The distribution.
+        parameters: The arguments to add to those of its methods, by name.
+    """
+
+    def __init__(
+        self,
+        distribution: Any,
+        parameters: dict[str, Any],
+        options: dict[str, Any] | None = None,
+        *,
+        attributes: dict[str, Any] | None = None,
+    ) -> None:
+        self.distribution = distribution
+        self.parameters = parameters
+        self._options = options or {}  # of the density only
+        self._attributes = {**parameters, **self._options, **(attributes or {})}
+
+    def __getattr__(self, name: str) -> Any:
+        # `copy` asks for special names before the copy has any attributes.
+        if name.startswith("_") or "_attributes" not in self.__dict__:
+            raise AttributeError(name)
+        found = getattr(self.distribution, name, None)
+        if callable(found):
+            options = self._options if name in _DENSITIES else {}
+            return functools.partial(found, **self.parameters, **options)
+        if name in self._attributes or found is not None:
+            return self._attributes.get(name, found)
+        owner = f"{self.distribution.name} with tensors for parameters"
+        raise MissingNameError(name, advice.DISTRIBUTIONS.get, owner)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return f"<gt.scipy.stats.{self.distribution.name} with {given}>"
+
+
+_DENSITIES = ("logpdf", "pdf")
 
 
 class MultivariateNormal(Named):
@@ -51,8 +98,13 @@ class MultivariateNormal(Named):
         >>> gt.scipy.stats.multivariate_normal(np.zeros(2), 4.0).entropy()
         np.float64(4.224171427529236)
         """
-        _refuse_singular(allow_singular)
-        return Frozen(self, {"mean": mean, "cov": cov})
+        _, full_mean, full_cov, size = _normal_arguments(None, mean, cov)
+        return Frozen(
+            self,
+            {"mean": mean, "cov": cov},
+            {"allow_singular": allow_singular},
+            attributes={"mean": full_mean, "cov": full_cov, "dim": size},
+        )
 
     def logpdf(
         self,
@@ -67,26 +119,31 @@ class MultivariateNormal(Named):
             x: Vectors along the last axis; of one dimension also numbers.
             mean: The mean; zeros if it is not given.
             cov: The covariance: a matrix, the diagonal of one, or a number for the whole diagonal.
-            allow_singular: Only False: a singular covariance has no density.
+            allow_singular: Whether the covariance may be singular. The density is then one on its
+                range, which derivatives take as constant, and there is none elsewhere.
 
         Raises:
             LinAlgError: The covariance is not positive definite.
             ShapeError: The dimensions do not fit.
 
-        >>> gt.scipy.stats.multivariate_normal.logpdf(np.array([[0.0, 0.0], [1.0, 0.0]]))
-        array([-1.83787707, -2.33787707])
+        >>> x = gt.tensor([[0.0, 0.0], [1.0, 0.0]])
+        >>> gt.scipy.stats.multivariate_normal.logpdf(x, np.zeros(2), np.eye(2))
+        tensor([-1.83787707, -2.33787707])
         """
-        _refuse_singular(allow_singular)
-        dtype = _dtype(self.name, x, mean, cov)
+        dtype = _dtype(self.name, x, mean, _matrix(cov))
         x, mean, cov, size = _normal_arguments(x, mean, cov)
-        root = cholesky(cov)
         away = x - mean
         finite = isfinite(away)
-        scaled = solve(root, reshape(where(finite, away, 0.0), (-1, size)).T)
+        inside, vectors, rank = all_of(finite, axis=-1), where(finite, away, 0.0), size
+        if allow_singular:
+            vectors, cov, rank, on_range = _in_range(vectors, cov)
+            inside = inside & on_range
+        root = cholesky(cov)
+        scaled = solve(root, reshape(vectors, (-1, size)).T)
         square = reshape(sum_of(scaled * scaled, axis=0), x.shape[:-1])
         spread = sum_of(log(diagonal(root)))
-        value = -0.5 * (square + size * _LOG_2_PI) - spread
-        value = where(all_of(finite, axis=-1), value, -math.inf)
+        value = -0.5 * (square + rank * _LOG_2_PI) - spread
+        value = where(inside, value, -math.inf)
         return known_or_nan(all_of(away == away, axis=-1), value, dtype)
 
     def pdf(
@@ -117,18 +174,33 @@ class MultivariateNormal(Named):
         >>> gt.scipy.stats.multivariate_normal.entropy(cov=np.eye(2))
         np.float64(2.8378770664093453)
         """
-        dtype = _dtype(self.name, mean, cov)
+        dtype = _dtype(self.name, mean, _matrix(cov))
         _, _, cov, size = _normal_arguments(None, mean, cov)
         spread = sum_of(log(diagonal(cholesky(cov))))
         return known_or_nan(True, spread + 0.5 * size * (1 + _LOG_2_PI), dtype)
 
 
-def _refuse_singular(allow_singular: bool) -> None:
-    if allow_singular:
-        raise UnsupportedError(
-            "multivariate_normal: got allow_singular=True; a singular covariance has no "
-            "density; project x on its range first"
-        )
+def _in_range(vectors: Any, cov: Any) -> tuple[Any, Any, Any, Any]:
+    """Coordinates of vectors in the range of a covariance, as SciPy decides what is in it.
+
+    Returns:
+        The vectors and the covariance in the basis of its eigenvectors, with zeros and ones for
+        those outside of its range; its rank; and which vectors are in its range.
+    """
+    values, basis = eigh(stop_gradient(cov))
+    factor = 1e3 if values.dtype.itemsize < 8 else 1e6
+    least = factor * finfo(values.dtype).eps * amax(abs(values))
+    kept = abs(values) > least  # negative ones, too, which have no Cholesky factor
+    turned = matmul(vectors, basis)
+    away = stop_gradient(where(kept, 0.0, turned))
+    inside = sqrt(sum_of(away * away, axis=-1)) < 1e3 * least
+    inner = where(kept[:, None] & kept, matmul(matmul(basis.T, cov), basis), np.eye(len(cov)))
+    return where(kept, turned, 0.0), inner, sum_of(kept), inside
+
+
+def _matrix(cov: Any) -> Any:
+    """The matrix of a covariance, which may be an object of `scipy.stats.Covariance`."""
+    return getattr(cov, "covariance", cov)
 
 
 def _dtype(name: str, *arguments: Any) -> Any:
@@ -137,7 +209,7 @@ def _dtype(name: str, *arguments: Any) -> Any:
 
 def _normal_arguments(x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
     """Vectors, mean and matrix in full, as SciPy completes them, and the dimension."""
-    cov = as_array(cov)
+    cov = as_array(_matrix(cov))
     x = None if x is None else as_array(x)
     mean = None if mean is None else as_array(mean)
     if mean is not None and mean.ndim:
@@ -281,8 +353,8 @@ def _product_of_powers(x: Any, powers: Any, log_scale: Any, axis: int) -> Any:
 class Multinomial(Named):
     """The multinomial distribution, differentiable in its probabilities.
 
-    >>> gt.scipy.stats.multinomial.logpmf(np.array([1, 1]), 2, np.array([0.5, 0.5]))
-    np.float64(-0.6931471805599453)
+    >>> gt.scipy.stats.multinomial.logpmf(np.array([1, 1]), 2, gt.tensor([0.5, 0.5]))
+    tensor(-0.69314718)
     """
 
     name = "multinomial"
@@ -307,8 +379,8 @@ class Multinomial(Named):
         Raises:
             ShapeError: There is another number of counts than of probabilities.
 
-        >>> gt.scipy.stats.multinomial.logpmf(np.array([1, 2]), 2, np.array([0.5, 0.5]))
-        np.float64(-inf)
+        >>> gt.scipy.stats.multinomial.logpmf(np.array([1, 2]), 2, gt.tensor([0.5, 0.5]))
+        tensor(-inf)
         """
         return self._at(x, n, p, _log_product_of_powers, -math.inf)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.ops.arithmetic import hypot
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.erf import erf, erfinv, ndtr
@@ -93,6 +94,39 @@ lognorm = Continuous(
     mean=lambda s: exp(0.5 * s * s),
     var=lambda s: exp(s * s) * expm1(s * s),
     entropy=lambda s: log(s) + HALF_LOG_2_PI + 0.5,
+)
+
+_ROOT_OF_SHARE = math.sqrt(2.0 / math.pi)
+
+skewnorm = Continuous(
+    "skewnorm",
+    ("a",),
+    valid=isfinite,
+    logpdf=lambda z, a: -0.5 * (z * z) - HALF_LOG_2_PI + LOG_2 + log_ndtr(a * z),
+    mean=lambda a: _lean(a) * _ROOT_OF_SHARE,
+    var=lambda a: 1 - (_lean(a) * _ROOT_OF_SHARE) ** 2,
+)
+
+
+def _lean(a: Any) -> Any:
+    return a / hypot(a, 1.0)
+
+
+def _invgauss_logpdf(z: Any, mu: Any) -> Any:
+    far = z > 4 * mu  # where second derivatives of the square cancel
+    square = (where(far, 1.0, z / mu) - 1) ** 2 / z
+    outer = z / (mu * mu) - 2 / mu + 1 / z
+    return -1.5 * log(z) - 0.5 * where(far, outer, square) - HALF_LOG_2_PI
+
+
+invgauss = Continuous(
+    "invgauss",
+    ("mu",),
+    support=POSITIVE,
+    open_below=True,
+    logpdf=_invgauss_logpdf,
+    mean=lambda mu: mu,
+    var=lambda mu: mu * mu * mu,
 )
 
 # I₀(κ)·e^−κ·√(2πκ) = Σ ((2k − 1)!!)²/(k!·8ᵏ)/κᵏ
