@@ -17,7 +17,7 @@ SINCE = {
         resample-signal-complex-5-2 resample-signal-spectrum resample-signal-times
         welch-density-complex csd-density-complex lfiltic-more lfiltic-more-outputs
     """,
-    "scipy 1.17": "lombscargle-more-True-True",
+    "scipy 1.17": "lombscargle-more-True-True median_abs_deviation-scaled boxcox_llf-rows",
     "numpy 2.2": "quantile-closest_observation-ends",
     "numpy 2.3": "filtfilt-signal-gust-ends-axis",
     "numpy 2.4": """

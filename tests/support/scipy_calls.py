@@ -253,24 +253,29 @@ NDIMAGE = [
 STATS = [
     *needs(
         "stats",
-        "zscore gzscore skew kurtosis kstat kstatvar lmoment sem variation gmean hmean gstd tmean "
-        "tvar tstd tsem tmin tmax iqr median_abs_deviation circmean circvar circstd entropy "
-        "differential_entropy",
+        "zscore gzscore skew kurtosis sem variation gmean hmean tmean tvar tstd iqr "
+        "median_abs_deviation entropy",
+        plain,
+        SAMPLE,
+        "stats",
+    ),
+    *needs(
+        "stats",
+        "kstat kstatvar lmoment gstd tsem tmin tmax circmean circvar circstd differential_entropy",
         plain,
         SAMPLE,
     ),
-    *needs("stats", "moment", lambda f, x: f(x, 3), SAMPLE),
-    *needs("stats", "pmean", lambda f, x: f(x, 2.5), SAMPLE),
-    *needs("stats", "zmap", lambda f, x: f(x, x * x), SAMPLE),
+    *needs("stats", "moment", lambda f, x: f(x, 3), SAMPLE, "stats"),
+    *needs("stats", "pmean", lambda f, x: f(x, 2.5), SAMPLE, "stats"),
+    *needs("stats", "zmap", lambda f, x: f(x, x * x), SAMPLE, "stats"),
     *needs("stats", "trim_mean quantile", lambda f, x: f(x, 0.2), SAMPLE),
     *needs("stats", "sigmaclip", part("clipped"), SAMPLE),
     *needs("stats", "mode", part("mode"), SAMPLE),
     *needs("stats", "describe", lambda f, x: (f(x).variance, f(x).skewness), SAMPLE),
     *needs("stats", "directional_stats", part("mean_direction"), ROWS),
-    *needs("stats", "boxcox_llf yeojohnson_llf", lambda f, x: f(0.5, x), SAMPLE),
-    *needs(
-        "stats", "pearsonr ttest_ind ttest_rel f_oneway", lambda f, x: tuple(halves(f, x)), SAMPLE
-    ),
+    *needs("stats", "boxcox_llf yeojohnson_llf", lambda f, x: f(0.5, x), SAMPLE, "stats"),
+    *needs("stats", "pearsonr", lambda f, x: tuple(halves(f, x)), SAMPLE, "stats"),
+    *needs("stats", "ttest_ind ttest_rel f_oneway", lambda f, x: tuple(halves(f, x)), SAMPLE),
     *needs("stats", "alexandergovern bartlett levene", part("statistic", halves), SAMPLE),
     *needs("stats", "ttest_1samp", lambda f, x: tuple(f(x, 0.1)), SAMPLE),
     *needs(
@@ -281,9 +286,9 @@ STATS = [
     ),
     *needs("stats", "skewtest kurtosistest normaltest", part("statistic"), SAMPLE),
     *since_1_18("stats", "linregress", halves),
-    *never("stats", "wasserstein_distance", halves),
+    *never("stats", "wasserstein_distance", halves, instead="stats"),
     *never("stats", "boxcox yeojohnson", lambda f, x: f(x, 0.5)),
-    *never("stats", "gaussian_kde", plain, SAMPLE),
+    *never("stats", "gaussian_kde", plain, SAMPLE, "stats"),
     *never("stats", "norm", lambda f, x: f.logpdf(x), instead="scipy.stats.norm.logpdf"),
     *never("stats", "gamma", lambda f, x: f.logpdf(x, 2.0), instead="scipy.stats.gamma.logpdf"),
 ]

@@ -290,6 +290,7 @@ NO_TENSOR: dict[str, str] = {}
 EXEMPT: dict[str, str] = {
     "scipy.linalg.LinAlgError": "it is an error, and the same",
     "scipy.linalg.kron": "deprecated where it is there, and no longer in SciPy 1.17",
+    "scipy.stats.gaussian_kde": "test_kernel_density.py has its methods",
     "scipy.sparse.SparseWarning": "nothing that takes tensors",
     "scipy.sparse.SparseEfficiencyWarning": "nothing that takes tensors",
     **{

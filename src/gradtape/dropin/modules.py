@@ -9,6 +9,7 @@ from gradtape import advice
 from gradtape.advice.public import explained
 from gradtape.dropin.distributions import drop_in_distribution, is_distribution
 from gradtape.dropin.functions import drop_in
+from gradtape.dropin.methods import with_methods
 from gradtape.errors import MissingNameError
 from gradtape.locks import load
 
@@ -43,6 +44,8 @@ def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
             own = drop_in(original, explained(own, own.__module__), f"{short}.{name}")
         elif short == _DISTRIBUTIONS and is_distribution(original):
             own = drop_in_distribution(original, own, name)
+        elif isinstance(original, type) and hasattr(own, "of_scipys"):
+            own = drop_in(with_methods(original, own, module), own, f"{short}.{name}")
         namespace[name] = own if hasattr(own, "on_tensors") else explained(own, module)
 
     refusing: dict[str, Any] = {}  # distributions without a form for tensors
