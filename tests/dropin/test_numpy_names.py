@@ -101,7 +101,9 @@ def test_arrays_give_what_numpy_gives(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("make", [list, gt.asarray, gnp.array, np.array], ids=str)
+@pytest.mark.parametrize(
+    "make", [list, gt.asarray, gnp.array, np.array], ids=["list", "asarray", "array", "objects"]
+)
 def test_tensors_and_lists_of_them(
     name: str, make: Callable[[Any], Any], rng: np.random.Generator
 ) -> None:
