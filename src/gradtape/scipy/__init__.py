@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gradtape.scipy import (
         fft as fft,
         integrate as integrate,
+        interpolate as interpolate,
         linalg as linalg,
         ndimage as ndimage,
         optimize as optimize,
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     )
 
 _MODULES = (
-    "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special",
-    "stats",
+    "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
+    "spatial", "special", "stats",
 )  # fmt: skip
 
 

@@ -1,0 +1,26 @@
+"""Interpolation under the names of `scipy.interpolate`, with derivatives in values and points."""
+
+from gradtape.advice.public import make_public as _make_public
+from gradtape.solvers.interpolate.bsplines import BSpline as BSpline
+from gradtape.solvers.interpolate.cubic import (
+    Akima1DInterpolator as Akima1DInterpolator,
+    CubicHermiteSpline as CubicHermiteSpline,
+    CubicSpline as CubicSpline,
+    PchipInterpolator as PchipInterpolator,
+    pchip_interpolate as pchip_interpolate,
+)
+from gradtape.solvers.interpolate.fitpack import (
+    splantider as splantider,
+    splder as splder,
+    splev as splev,
+    splint as splint,
+    splrep as splrep,
+)
+from gradtape.solvers.interpolate.piecewise import PPoly as PPoly
+from gradtape.solvers.interpolate.through_points import make_interp_spline as make_interp_spline
+from gradtape.solvers.interpolate.univariate import (
+    InterpolatedUnivariateSpline as InterpolatedUnivariateSpline,
+    UnivariateSpline as UnivariateSpline,
+)
+
+_make_public(globals())

@@ -1,0 +1,1 @@
+"""Interpolation, with derivatives in values, in points and in knots."""
