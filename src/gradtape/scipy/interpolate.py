@@ -16,6 +16,17 @@ from gradtape.solvers.interpolate.fitpack import (
     splint as splint,
     splrep as splrep,
 )
+from gradtape.solvers.interpolate.grids import (
+    RegularGridInterpolator as RegularGridInterpolator,
+    interpn as interpn,
+)
+from gradtape.solvers.interpolate.lines import interp1d as interp1d
+from gradtape.solvers.interpolate.nodes import (
+    BarycentricInterpolator as BarycentricInterpolator,
+    KroghInterpolator as KroghInterpolator,
+    barycentric_interpolate as barycentric_interpolate,
+    krogh_interpolate as krogh_interpolate,
+)
 from gradtape.solvers.interpolate.piecewise import PPoly as PPoly
 from gradtape.solvers.interpolate.through_points import make_interp_spline as make_interp_spline
 from gradtape.solvers.interpolate.univariate import (
