@@ -27,7 +27,7 @@ from gradtape.solvers.interpolate.nodes import (
     barycentric_interpolate as barycentric_interpolate,
     krogh_interpolate as krogh_interpolate,
 )
-from gradtape.solvers.interpolate.piecewise import PPoly as PPoly
+from gradtape.solvers.interpolate.piecewise import BPoly as BPoly, PPoly as PPoly
 from gradtape.solvers.interpolate.through_points import make_interp_spline as make_interp_spline
 from gradtape.solvers.interpolate.univariate import (
     InterpolatedUnivariateSpline as InterpolatedUnivariateSpline,

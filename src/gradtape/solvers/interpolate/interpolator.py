@@ -48,7 +48,7 @@ class Interpolator:
         return self.__dict__.get("_scipy") is None
 
     @property  # `isinstance` and `super` look at the real type first
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # type: ignore[misc]
         return type(self) if self.holds_tensor else type(self._scipy)
 
     def __reduce__(self) -> Any:

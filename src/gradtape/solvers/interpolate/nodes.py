@@ -332,7 +332,7 @@ def krogh_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
 
 def _chosen(found: Any, x: Any, der: Any) -> Any:
     """One derivative, or a list of them."""
-    if isinstance(der, list | tuple) or getattr(der, "ndim", 0):
+    if isinstance(der, list | tuple | np.ndarray):
         rows = found.derivatives(x, max(int(n) for n in der) + 1)
         return stack([rows[int(n)] for n in der])
     return found.derivative(x, int(der)) if der else found(x)

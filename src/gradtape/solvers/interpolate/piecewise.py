@@ -1,4 +1,4 @@
-"""`PPoly`: piecewise polynomials under SciPy's name, with derivatives."""
+"""`PPoly` and `BPoly`: piecewise polynomials under SciPy's names, with derivatives."""
 
 from __future__ import annotations
 
@@ -14,41 +14,18 @@ from gradtape.solvers.interpolate.polynomials import (
     Extrapolate,
     definite,
     differentiated,
+    differentiated_bernstein,
     evaluate,
     in_order,
     integrated,
+    integrated_bernstein,
 )
 
 
-class PPoly(Interpolator):
-    """A piecewise polynomial, as `scipy.interpolate.PPoly`.
+class Piecewise(Interpolator):
+    """A polynomial on each of some intervals, in one of two forms."""
 
-    It is differentiable in its coefficients, in its breakpoints and in the points where it is
-    evaluated. Made of plain arrays it is SciPy's.
-
-    Args:
-        c: The coefficients, of shape (k + 1, m, ...): those of the highest power first, then the
-            intervals.
-        x: The m + 1 breakpoints, in rising or falling order.
-        extrapolate: Whether the first and last pieces go on beyond the ends; "periodic" repeats
-            them, False gives NaN.
-        axis: The axis of the intervals, after that of the powers.
-
-    Attributes:
-        c: The coefficients, with the axis of the intervals second.
-        x: The breakpoints.
-        extrapolate: What lies beyond the ends.
-        axis: The axis of results that the points take the place of.
-
-    Raises:
-        ArgumentError: `x` is in no order, or complex.
-        ShapeError: `c` does not fit `x`.
-
-    >>> c = np.array([[1.0, 0.0], [0.0, 2.0]])  # x on [0, 1], then 2
-    >>> gt.grad(lambda p: gt.scipy.interpolate.PPoly(c, np.array([0.0, 1.0, 2.0]))(p))(0.5)
-    np.float64(1.0)
-    """
-
+    _bernstein = False
     c: Any
     x: Any
     extrapolate: Extrapolate
@@ -65,13 +42,12 @@ class PPoly(Interpolator):
             raise ArgumentError(
                 f"{name}: got axis={axis}, expected one from 0 to {len(c.shape) - 2}"
             )
-        c = moveaxis(c, axis + 1, 1)
+        c = moveaxis(moveaxis(c, axis + 1, 0), axis + 1, 0)
         if not c.shape[0] or c.shape[1] != x.shape[0] - 1:
             raise ShapeError(
                 f"{name}: got c of shape {c.shape} for {x.shape[0]} breakpoints, expected at least "
                 f"one row, of {x.shape[0] - 1} columns"
             )
-        # The axes before that of the intervals come after it.
         self._tracked(c, x, extrapolate, axis)
 
     def _tracked(self, c: Any, x: Any, extrapolate: Extrapolate | None, axis: int) -> None:
@@ -94,24 +70,6 @@ class PPoly(Interpolator):
         self._tracked(c, x, extrapolate, axis)
         return self
 
-    @classmethod
-    def from_spline(cls, tck: Any, extrapolate: Extrapolate | None = None) -> Self:
-        """The polynomial that is equal to a spline.
-
-        Args:
-            tck: A `BSpline`, or its knots, coefficients and degree.
-            extrapolate: What lies beyond the ends; as for the spline if it is None.
-
-        Raises:
-            UnsupportedError: The spline is made of tensors.
-        """
-        if holds_tensor(tck):
-            raise UnsupportedError(
-                f"{cls.__name__}.from_spline: got a spline of tensors, expected plain arrays; "
-                "evaluate the spline itself, which has derivatives"
-            )
-        return cls.around(scipys(cls._scipys_name()).from_spline(tck, extrapolate))
-
     def __call__(self, x: Any, nu: int = 0, extrapolate: Extrapolate | None = None) -> Any:
         """Values at points, or those of a derivative.
 
@@ -132,8 +90,9 @@ class PPoly(Interpolator):
         nu, x = as_integer(nu, name, "nu"), real_numbers(name, "x", x)
         check_least(name, 0, nu=nu)
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
-        c = differentiated(self.c, nu) if nu else self.c
-        return arranged(evaluate(c, self.x, x, extrapolate), len(x.shape), self.axis)
+        c = self._differentiated(nu) if nu else self.c
+        out = evaluate(c, self.x, x, extrapolate, self._bernstein)
+        return arranged(out, len(x.shape), self.axis)
 
     def derivative(self, nu: int = 1) -> Self:
         """The derivative, as another piecewise polynomial.
@@ -145,7 +104,7 @@ class PPoly(Interpolator):
             return self.antiderivative(-nu)
         if not self.holds_tensor:
             return self.around(self._scipy.derivative(nu))
-        return self.construct_fast(differentiated(self.c, nu), self.x, self.extrapolate, self.axis)
+        return self.construct_fast(self._differentiated(nu), self.x, self.extrapolate, self.axis)
 
     def antiderivative(self, nu: int = 1) -> Self:
         """The antiderivative that is 0 at the first breakpoint.
@@ -158,7 +117,7 @@ class PPoly(Interpolator):
         if not self.holds_tensor:
             return self.around(self._scipy.antiderivative(nu))
         beyond = False if self.extrapolate == "periodic" else self.extrapolate
-        return self.construct_fast(integrated(self.c, self.x, nu), self.x, beyond, self.axis)
+        return self.construct_fast(self._integrated(nu), self.x, beyond, self.axis)
 
     def integrate(self, a: Any, b: Any, extrapolate: Extrapolate | None = None) -> Any:
         """The integral between two numbers.
@@ -175,7 +134,89 @@ class PPoly(Interpolator):
         if a.shape or b.shape:
             raise ShapeError(f"{name}: got limits of {a.shape} and {b.shape}, expected numbers")
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
-        return definite(integrated(self.c, self.x, 1), self.x, a, b, extrapolate)
+        return definite(self._integrated(1), self.x, a, b, extrapolate, self._bernstein)
+
+    def _differentiated(self, order: int) -> Any:
+        """Coefficients of the derivative."""
+        if self._bernstein:
+            return differentiated_bernstein(self.c, self.x, order)
+        return differentiated(self.c, order)
+
+    def _integrated(self, order: int) -> Any:
+        """Coefficients of the antiderivative."""
+        if self._bernstein:
+            return integrated_bernstein(self.c, self.x, order)
+        return integrated(self.c, self.x, order)
+
+
+def _breakpoints(name: str, x: Any) -> Any:
+    x = real_numbers(name, "x", x)
+    check_axes(name, x, 1, what="x")
+    if x.shape[0] < 2:
+        raise ShapeError(f"{name}: got {x.shape[0]} breakpoints, expected at least two")
+    return x
+
+
+class PPoly(Piecewise):
+    """A piecewise polynomial, as `scipy.interpolate.PPoly`.
+
+    It is differentiable in its coefficients, in its breakpoints and in the points where it is
+    evaluated. Made of plain arrays it is SciPy's.
+
+    Args:
+        c: The coefficients, of shape (k + 1, m, ...): those of the highest power first, then the
+            intervals.
+        x: The m + 1 breakpoints, in rising or falling order.
+        extrapolate: Whether the first and last pieces go on beyond the ends; "periodic" repeats
+            them, False gives NaN.
+        axis: Which axis of `c` is that of the powers; that of the intervals comes next.
+
+    Attributes:
+        c: The coefficients, with the axis of the intervals second.
+        x: The breakpoints.
+        extrapolate: What lies beyond the ends.
+        axis: The axis of results that the points take the place of.
+
+    Raises:
+        ArgumentError: `x` is in no order, or complex.
+        ShapeError: `c` does not fit `x`.
+
+    >>> c = np.array([[1.0, 0.0], [0.0, 2.0]])  # x on [0, 1], then 2
+    >>> gt.grad(lambda p: gt.scipy.interpolate.PPoly(c, np.array([0.0, 1.0, 2.0]))(p))(0.5)
+    np.float64(1.0)
+    """
+
+    @classmethod
+    def from_spline(cls, tck: Any, extrapolate: Extrapolate | None = None) -> Self:
+        """The polynomial that is equal to a spline.
+
+        Args:
+            tck: A `BSpline`, or its knots, coefficients and degree.
+            extrapolate: What lies beyond the ends; as for the spline if it is None.
+
+        Raises:
+            UnsupportedError: The spline is made of tensors.
+        """
+        if holds_tensor(tck):
+            raise UnsupportedError(
+                f"{cls.__name__}.from_spline: got a spline of tensors, expected plain arrays; "
+                "evaluate the spline itself, which has derivatives"
+            )
+        return cls.around(scipys(cls._scipys_name()).from_spline(tck, extrapolate))
+
+    @classmethod
+    def from_bernstein_basis(cls, bp: Any, extrapolate: Extrapolate | None = None) -> Self:
+        """The polynomial that is equal to a `BPoly` of plain arrays.
+
+        Args:
+            bp: The polynomial in Bernstein's form.
+            extrapolate: What lies beyond the ends; as for `bp` if it is None.
+
+        Raises:
+            UnsupportedError: It is made of tensors.
+        """
+        _refuse_tensors(f"{cls.__name__}.from_bernstein_basis", bp)
+        return cls.around(scipys(cls._scipys_name()).from_bernstein_basis(bp, extrapolate))
 
     def solve(
         self, y: Any = 0.0, discontinuity: bool = True, extrapolate: Extrapolate | None = None
@@ -207,9 +248,74 @@ class PPoly(Interpolator):
         return self.solve(0.0, discontinuity, extrapolate)
 
 
-def _breakpoints(name: str, x: Any) -> Any:
-    x = real_numbers(name, "x", x)
-    check_axes(name, x, 1, what="x")
-    if x.shape[0] < 2:
-        raise ShapeError(f"{name}: got {x.shape[0]} breakpoints, expected at least two")
-    return x
+class BPoly(Piecewise):
+    """A piecewise polynomial in Bernstein's form, as `scipy.interpolate.BPoly`.
+
+    It is differentiable in its coefficients, in its breakpoints and in the points where it is
+    evaluated. Made of plain arrays it is SciPy's.
+
+    Args:
+        c: The coefficients, of shape (k + 1, m, ...): those of the first B-polynomial first, then
+            the intervals.
+        x: The m + 1 breakpoints, in rising or falling order.
+        extrapolate: Whether the first and last pieces go on beyond the ends; "periodic" repeats
+            them, False gives NaN.
+        axis: Which axis of `c` is that of the B-polynomials; that of the intervals comes next.
+
+    Attributes:
+        c: The coefficients, with the axis of the intervals second.
+        x: The breakpoints.
+        extrapolate: What lies beyond the ends.
+        axis: The axis of results that the points take the place of.
+
+    Raises:
+        ArgumentError: `x` is in no order, or complex.
+        ShapeError: `c` does not fit `x`.
+
+    >>> c = np.array([[0.0], [0.0], [1.0]])  # x² on [0, 1]
+    >>> gt.grad(lambda p: gt.scipy.interpolate.BPoly(c, np.array([0.0, 1.0]))(p))(0.5)
+    np.float64(1.0)
+    """
+
+    _bernstein = True
+
+    @classmethod
+    def from_power_basis(cls, pp: Any, extrapolate: Extrapolate | None = None) -> Self:
+        """The polynomial in this form that is equal to a `PPoly` of plain arrays.
+
+        Args:
+            pp: The polynomial by powers.
+            extrapolate: What lies beyond the ends; as for `pp` if it is None.
+
+        Raises:
+            UnsupportedError: It is made of tensors.
+        """
+        _refuse_tensors(f"{cls.__name__}.from_power_basis", pp)
+        return cls.around(scipys(cls._scipys_name()).from_power_basis(pp, extrapolate))
+
+    @classmethod
+    def from_derivatives(
+        cls, xi: Any, yi: Any, orders: Any = None, extrapolate: Extrapolate | None = None
+    ) -> Self:
+        """The polynomial with given values and derivatives at its breakpoints.
+
+        Args:
+            xi: The breakpoints.
+            yi: For each of them a list of the value and of derivatives.
+            orders: The degrees of the pieces.
+            extrapolate: What lies beyond the ends.
+
+        Raises:
+            UnsupportedError: There are tensors.
+        """
+        _refuse_tensors(f"{cls.__name__}.from_derivatives", xi, yi)
+        made = scipys(cls._scipys_name()).from_derivatives(xi, yi, orders, extrapolate)
+        return cls.around(made)
+
+
+def _refuse_tensors(name: str, *values: Any) -> None:
+    if holds_tensor(*values):
+        raise UnsupportedError(
+            f"{name}: got tensors, expected plain arrays; CubicHermiteSpline and "
+            "KroghInterpolator take tensors as values and derivatives"
+        )

@@ -1,11 +1,13 @@
 """Piecewise polynomials as arrays of coefficients.
 
-On the interval i the polynomial is Σ c[m, i]·(p − x[i])^(k − m). `c` has the degrees first, then
-the intervals, then further axes; `x` are the ends of the intervals.
+On the interval i the polynomial is Σ c[m, i]·(p − x[i])^(k − m); or, in Bernstein's form with
+s = (p − x[i])/(x[i + 1] − x[i]), Σ c[m, i]·C(k, m)·sᵐ·(1 − s)^(k − m). `c` has the degrees first,
+then the intervals, then further axes; `x` are the ends of the intervals.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -78,7 +80,7 @@ def masked(inside: Any, out: Any) -> Any:
     return where(reshape(inside, shape), out, np.nan)
 
 
-def evaluate(c: Any, x: Any, points: Any, extrapolate: Extrapolate) -> Any:
+def evaluate(c: Any, x: Any, points: Any, extrapolate: Extrapolate, bernstein: bool = False) -> Any:
     """Values at points, whose axes come first."""
     low, high = (x[-1], x[0]) if _descends(x) else (x[0], x[-1])
     inside = None
@@ -89,13 +91,26 @@ def evaluate(c: Any, x: Any, points: Any, extrapolate: Extrapolate) -> Any:
     i = _pieces(x, points)
     there = take(c, i, axis=1)
     step = points - take(x, i)
+    if bernstein:
+        step = step / (take(x, i + 1) - take(x, i))
     step = reshape(step, step.shape + (1,) * (len(c.shape) - 2))
-    out = there[0]
-    for m in range(1, c.shape[0]):
-        out = out * step + there[m]
-    if c.shape[0] == 1:
-        out = out + 0.0 * step  # NaN for points that are
+    # Without a power NaN in a point would be lost.
+    out = (_casteljau if bernstein else _horner)(there, step) + 0.0 * step
     return out if inside is None else masked(inside, out)
+
+
+def _horner(c: Any, step: Any) -> Any:
+    out = c[0]
+    for m in range(1, c.shape[0]):
+        out = out * step + c[m]
+    return out
+
+
+def _casteljau(c: Any, share: Any) -> Any:
+    rows = [c[m] for m in range(c.shape[0])]
+    while len(rows) > 1:
+        rows = [low + share * (high - low) for low, high in itertools.pairwise(rows)]
+    return rows[0]
 
 
 def differentiated(c: Any, order: int) -> Any:
@@ -125,15 +140,39 @@ def integrated(c: Any, x: Any, order: int) -> Any:
     return c
 
 
-def definite(primitive: Any, x: Any, a: Any, b: Any, extrapolate: Extrapolate) -> Any:
+def differentiated_bernstein(c: Any, x: Any, order: int) -> Any:
+    """Coefficients of the derivative, in Bernstein's form."""
+    width = beside_rows(differences(x), len(c.shape) - 1)
+    for _ in range(order):
+        c = (c.shape[0] - 1) * (c[1:] - c[:-1]) / width if c.shape[0] > 1 else 0.0 * c
+    return c
+
+
+def integrated_bernstein(c: Any, x: Any, order: int) -> Any:
+    """Coefficients of the antiderivative, in Bernstein's form."""
+    width = beside_rows(differences(x), len(c.shape) - 1)
+    for _ in range(order):
+        rows = cumsum(c, axis=0) * (width / c.shape[0])
+        constants = cumsum(rows[-1], axis=0) - rows[-1]
+        c = concatenate([constants[None], rows + constants])
+    return c
+
+
+def definite(
+    primitive: Any, x: Any, a: Any, b: Any, extrapolate: Extrapolate, bernstein: bool = False
+) -> Any:
     """The integral from a to b, given the coefficients of the antiderivative."""
+
+    def value(p: Any, extrapolate: Extrapolate = True) -> Any:
+        return evaluate(primitive, x, p, extrapolate, bernstein)
+
     if extrapolate != "periodic":
-        return evaluate(primitive, x, b, extrapolate) - evaluate(primitive, x, a, extrapolate)
-    whole = evaluate(primitive, x, x[-1], True)
+        return value(b, extrapolate) - value(a, extrapolate)
+    whole = value(x[-1])
 
     def up_to(p: Any) -> Any:
         inside = wrapped(p, x[0], x[-1])
         turns = floor(stop_gradient((p - x[0]) / (x[-1] - x[0])))
-        return turns * whole + evaluate(primitive, x, inside, True)
+        return turns * whole + value(inside)
 
     return up_to(b) - up_to(a)

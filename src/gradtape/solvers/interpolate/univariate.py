@@ -141,8 +141,8 @@ class UnivariateSpline(Interpolator):
         if not holds_tensor(a, b, self):
             return self._scipy.integral(a, b)
         name = type(self).__name__
-        ends = (real_numbers(name, *pair) for pair in (("a", a), ("b", b)))
-        return spline_area(*self._parts(), *ends, False)
+        a, b = real_numbers(name, "a", a), real_numbers(name, "b", b)
+        return spline_area(*self._parts(), a, b, False)
 
     def derivatives(self, x: Any) -> Any:
         """The value and all derivatives at a point.
