@@ -47,8 +47,9 @@ class Interpolator:
         """Whether it was made of tensors."""
         return self.__dict__.get("_scipy") is None
 
-    @property  # `isinstance` and `super` look at the real type first
-    def __class__(self) -> Any:  # type: ignore[misc]
+    # `isinstance` and `super` look at the real type first.
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
         return type(self) if self.holds_tensor else type(self._scipy)
 
     def __reduce__(self) -> Any:
