@@ -1,6 +1,6 @@
 """Interpolation under the names of `scipy.interpolate`, with derivatives in values and points."""
 
-from gradtape.advice.public import make_public as _make_public
+from gradtape.dropin.modules import make_scipy as _make_scipy
 from gradtape.solvers.interpolate.bsplines import BSpline as BSpline
 from gradtape.solvers.interpolate.cubic import (
     Akima1DInterpolator as Akima1DInterpolator,
@@ -34,4 +34,9 @@ from gradtape.solvers.interpolate.univariate import (
     UnivariateSpline as UnivariateSpline,
 )
 
-_make_public(globals())
+# They look for tensors themselves, as interpolators may be made of some.
+_make_scipy(
+    globals(),
+    ours="barycentric_interpolate interpn krogh_interpolate make_interp_spline pchip_interpolate "
+    "splantider splder splev splint splrep",
+)

@@ -13,7 +13,7 @@ from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.checks import check_axes
 from gradtape.ops.comparison import isfinite
-from gradtape.ops.join import stack
+from gradtape.ops.joined import holds_tensor as tensor_in, joined
 from gradtape.ops.select import where
 from gradtape.ops.shape import moveaxis, reshape, transpose
 from gradtape.ops.which import all as all_of
@@ -21,21 +21,13 @@ from gradtape.solvers.require import Failure, require
 
 
 def holds_tensor(*values: Any) -> bool:
-    """Whether a value is a tensor, a list in which there is one, or an interpolator of tensors."""
-    for value in values:
-        if isinstance(value, list | tuple):
-            if holds_tensor(*value):
-                return True
-        elif isinstance(value, Tensor) or getattr(value, "holds_tensor", False) is True:
-            return True
-    return False
+    """Whether a value is or holds a tensor, or is an interpolator of tensors."""
+    return any(tensor_in(x) or getattr(x, "holds_tensor", None) is True for x in values)
 
 
 def array_of(values: Any) -> Any:
-    """Values as an array; a list in which there are tensors is stacked."""
-    if isinstance(values, list | tuple) and holds_tensor(values):
-        return stack([array_of(value) for value in values])
-    return as_array(values)
+    """Values as an array; a list in which there are tensors is joined."""
+    return as_array(joined(values))
 
 
 def numbers(name: str, what: str, values: Any) -> Any:

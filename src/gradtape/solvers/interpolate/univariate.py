@@ -54,14 +54,14 @@ class UnivariateSpline(Interpolator):
         x: Any,
         y: Any,
         w: Any = None,
-        bbox: Any = (None, None),
+        bbox: Any = [None] * 2,
         k: int = 3,
         s: Any = None,
         ext: int | str = 0,
         check_finite: bool = False,
     ) -> None:
         if not holds_tensor(x, y, w, bbox, s):
-            self._hold(x, y, w, list(bbox), k, s, ext, check_finite)
+            self._hold(x, y, w, bbox, k, s, ext, check_finite)
             return
         if holds_tensor(s) or s is None or s != 0:
             raise UnsupportedError(
@@ -193,13 +193,13 @@ class InterpolatedUnivariateSpline(UnivariateSpline):
         x: Any,
         y: Any,
         w: Any = None,
-        bbox: Any = (None, None),
+        bbox: Any = [None] * 2,
         k: int = 3,
         ext: int | str = 0,
         check_finite: bool = False,
     ) -> None:
         if not holds_tensor(x, y, w, bbox):
-            self._hold(x, y, w, list(bbox), k, ext, check_finite)
+            self._hold(x, y, w, bbox, k, ext, check_finite)
             return
         self._through(x, y, w, bbox, k, ext)
 
