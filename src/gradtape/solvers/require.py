@@ -20,10 +20,11 @@ from gradtape.core.op import Op
 from gradtape.core.promotion import INT64
 from gradtape.core.scalar import Scalar
 from gradtape.core.tensor import Tensor
-from gradtape.errors import GradtapeError
+from gradtape.errors import ArgumentError, GradtapeError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import astype
 from gradtape.ops.join import stack
+from gradtape.ops.select import where
 
 
 class Failure(NamedTuple):
@@ -54,6 +55,21 @@ def require(values: Sequence[Any], number: Any, limit: Any, failure: Failure) ->
     one = call(_REQUIRE, (stack([number, limit]),), {"failure": failure})
     # In a compiled function, only what a result depends on is computed.
     return [value * one for value in values] if isinstance(one, Tensor) else list(values)
+
+
+def required(values: Any, condition: Any, text: str) -> Any:
+    """The same values if a condition holds; raises an ArgumentError, compiled code too.
+
+    Args:
+        values: An array, which is of no use if it does not.
+        condition: A truth value, which may only be known when a compiled function runs.
+        text: The message.
+    """
+    if not isinstance(condition, Tensor):
+        if not condition:
+            raise ArgumentError(text)
+        return values
+    return require([values], where(condition, 0.0, 1.0), 0.5, Failure(ArgumentError, text))[0]
 
 
 def _evaluate(xp: Any, pairs: Any, failure: Failure) -> Any:

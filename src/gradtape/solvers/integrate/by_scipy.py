@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gradtape import containers
-from gradtape.core.tensor import Tensor
 from gradtape.errors import ConversionError, UnsupportedError
+from gradtape.ops.joined import holds_tensor
 
 Function = Callable[..., Any]
 
@@ -24,7 +24,7 @@ def by_scipy(solve: Callable[[Callable[[Any], Any]], Any], given: Any) -> Any | 
         given: The other arguments, in containers.
     """
     leaves, _ = containers.flatten(given)
-    if any(isinstance(leaf, Tensor) for leaf in leaves):
+    if any(map(holds_tensor, leaves)):
         return None
     try:
         return solve(_of_arrays)
@@ -84,8 +84,7 @@ def _of_arrays(function: Any) -> Any:
             if any(isinstance(one, ConversionError) for one in met):
                 raise _TensorMetError from error
             raise
-        parts = out if isinstance(out, list | tuple) else (out,)
-        if any(isinstance(part, Tensor) for part in parts):
+        if holds_tensor(out):
             raise _TensorMetError
         return out
 

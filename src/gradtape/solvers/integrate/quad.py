@@ -109,11 +109,11 @@ def quad(
                 f"{name}: got {option}={value!r} where there are tensors, expected it to be left "
                 f"out; {what}"
             )
-    accuracy = Accuracy(float(epsabs), float(epsrel), int(limit), _points(points))
+    accuracy = Accuracy(float(epsabs), float(epsrel), int(limit), plain_points(points))
     problem = Problem(
         name, as_function(func, name), Unknowns(name, np.float64(0.0)), as_tuple(args)
     )
-    (a, low), (b, high) = _end("a", a), _end("b", b)
+    (a, low), (b, high) = limit_of("a", a), limit_of("b", b)
 
     def f(x: Any, operands: Any) -> Any:
         return _vector(problem(x, operands), complex_func)
@@ -126,7 +126,8 @@ def quad(
     return with_captures([problem], solution)
 
 
-def _points(points: Any) -> tuple[float, ...]:
+def plain_points(points: Any) -> tuple[float, ...]:
+    """Places where the function jumps, in order."""
     if points is None:
         return ()
     if any(
@@ -144,7 +145,7 @@ _INFINITE = Failure(
 )
 
 
-def _end(which: str, end: Any) -> tuple[Any, float | None]:
+def limit_of(which: str, end: Any) -> tuple[Any, float | None]:
     """A limit as a number of its own, and as ±∞ if it is infinite."""
     end = as_array(end)
     if end.shape != () or np.dtype(end.dtype).kind not in "biuf":

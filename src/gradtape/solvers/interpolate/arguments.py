@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, normalize_axis
 from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.checks import check_axes
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.joined import holds_tensor as tensor_in, joined
-from gradtape.ops.select import where
 from gradtape.ops.shape import moveaxis, reshape, transpose
 from gradtape.ops.which import all as all_of
-from gradtape.solvers.require import Failure, require
+from gradtape.solvers.require import required
 
 
 def holds_tensor(*values: Any) -> bool:
@@ -45,15 +43,6 @@ def real_numbers(name: str, what: str, values: Any) -> Any:
     if values.dtype.kind == "c":
         raise ArgumentError(f"{name}: got complex {what}, expected real numbers")
     return values
-
-
-def required(values: Any, condition: Any, text: str) -> Any:
-    """The same values if a condition holds; raises an ArgumentError, compiled code too."""
-    if not isinstance(condition, Tensor):
-        if not condition:
-            raise ArgumentError(text)
-        return values
-    return require([values], where(condition, 0.0, 1.0), 0.5, Failure(ArgumentError, text))[0]
 
 
 def finite(name: str, what: str, values: Any) -> Any:

@@ -18,7 +18,6 @@ from gradtape.solvers.interpolate.arguments import (
     holds_tensor,
     knots,
     numbers,
-    required,
     samples,
 )
 from gradtape.solvers.interpolate.piecewise import PPoly
@@ -31,6 +30,7 @@ from gradtape.solvers.interpolate.slopes import (
     secants,
     spline_slopes,
 )
+from gradtape.solvers.require import required
 
 
 def hermite_coefficients(x: Any, y: Any, slopes: Any) -> Any:

@@ -17,7 +17,6 @@ from gradtape.solvers.interpolate.arguments import (
     holds_tensor,
     numbers,
     real_numbers,
-    required,
 )
 from gradtape.solvers.interpolate.basis import (
     differentiated_spline,
@@ -30,6 +29,7 @@ from gradtape.solvers.interpolate.basis import (
 from gradtape.solvers.interpolate.bsplines import BSpline
 from gradtape.solvers.interpolate.interpolator import scipys
 from gradtape.solvers.interpolate.through_points import make_interp_spline
+from gradtape.solvers.require import required
 
 # Knots, coefficients, degree; or an object that has them.
 Spline = Any

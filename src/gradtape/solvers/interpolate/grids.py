@@ -27,7 +27,6 @@ from gradtape.solvers.interpolate.arguments import (
     holds_tensor,
     numbers,
     real_numbers,
-    required,
 )
 from gradtape.solvers.interpolate.basis import basis, differentiated_spline
 from gradtape.solvers.interpolate.cubic import hermite_coefficients
@@ -35,6 +34,7 @@ from gradtape.solvers.interpolate.interpolator import Interpolator, scipys
 from gradtape.solvers.interpolate.polynomials import interval
 from gradtape.solvers.interpolate.slopes import pchip_slopes
 from gradtape.solvers.interpolate.through_points import make_interp_spline
+from gradtape.solvers.require import required
 
 _NAME = "RegularGridInterpolator"
 _DEGREES = {"slinear": 1, "cubic": 3, "quintic": 5}

@@ -22,10 +22,10 @@ from gradtape.solvers.interpolate.arguments import (
     differences,
     holds_tensor,
     real_numbers,
-    required,
 )
 from gradtape.solvers.interpolate.interpolator import Interpolator
 from gradtape.solvers.interpolate.through_points import make_interp_spline
+from gradtape.solvers.require import required
 
 _DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
 _STEPS = ("nearest", "nearest-up", "previous", "next")

@@ -24,9 +24,9 @@ from gradtape.solvers.interpolate.arguments import (
     holds_tensor,
     numbers,
     real_numbers,
-    required,
 )
 from gradtape.solvers.interpolate.interpolator import Interpolator, scipys
+from gradtape.solvers.require import required
 
 
 class BarycentricInterpolator(Interpolator):

@@ -23,7 +23,11 @@ from gradtape.ops.rearrange import flip
 from gradtape.ops.rounding import floor
 from gradtape.ops.select import clip, where
 from gradtape.ops.shape import reshape
-from gradtape.solvers.interpolate.arguments import beside_rows, differences, required
+from gradtape.solvers.interpolate.arguments import (
+    beside_rows,
+    differences,
+)
+from gradtape.solvers.require import required
 
 # How far a piecewise polynomial goes beyond its ends: NaN there, the last pieces, or repeated.
 Extrapolate = bool | str

@@ -24,13 +24,13 @@ from gradtape.solvers.interpolate.arguments import (
     holds_tensor,
     knots,
     numbers,
-    required,
     samples,
 )
 from gradtape.solvers.interpolate.basis import basis, end_derivatives, repeated
 from gradtape.solvers.interpolate.bsplines import BSpline
 from gradtape.solvers.interpolate.interpolator import scipys
 from gradtape.solvers.interpolate.polynomials import interval
+from gradtape.solvers.require import required
 
 _NAME = "make_interp_spline"
 _NAMED = {"clamped": 1, "natural": 2}

@@ -1,4 +1,4 @@
-"""`root`, `root_scalar`, `brentq`, `fixed_point` of SciPy, with differentiable solutions."""
+"""`root`, `root_scalar`, `brentq`, … and `fixed_point` of SciPy, with differentiable solutions."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from gradtape.errors import ArgumentError
 from gradtape.ops.arguments import as_array
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.checks import check_choice
+from gradtape.ops.family import member
 from gradtape.ops.shape import reshape
 from gradtape.solvers.optimize.evaluator import Make, evaluated
 from gradtape.solvers.optimize.solution import (
@@ -159,7 +160,8 @@ def _first(function: Callable[..., Any]) -> Callable[..., Any]:
 # ---- one equation -------------------------------------------------------------------------------
 
 
-def brentq(
+def _bracketed(
+    name: str,
     f: Callable[..., Any],
     a: Any,
     b: Any,
@@ -170,7 +172,7 @@ def brentq(
     full_output: bool = False,
     disp: bool = True,
 ) -> Any:
-    """Find a root of a function between two points, as `scipy.optimize.brentq` does.
+    """Find a root of a function between two points, as `scipy.optimize.{name}` does.
 
     SciPy takes the steps. If `args`, or tensors that `f` uses from outside, are being
     differentiated, so is the root; it does not depend on the points it is searched between.
@@ -194,18 +196,93 @@ def brentq(
             went in, and with `disp` SciPy would raise its RuntimeError.
         LinAlgError: In a derivative: the function has slope 0 at the root.
 
-    >>> gt.grad(lambda a: gt.scipy.optimize.brentq(lambda x, a: x**2 - a, 0.0, 4.0, (a,)))(4.0)
+    bisect:
+    >>> root = gt.scipy.optimize.bisect
+    >>> gt.grad(lambda a: root(lambda x, a: x**2 - a, 0.0, 4.5, (a,)))(4.0).round(6)
+    np.float64(0.25)
+
+    brenth:
+    >>> root = gt.scipy.optimize.brenth
+    >>> gt.grad(lambda a: root(lambda x, a: x**2 - a, 0.0, 4.5, (a,)))(4.0).round(6)
+    np.float64(0.25)
+
+    brentq:
+    >>> root = gt.scipy.optimize.brentq
+    >>> gt.grad(lambda a: root(lambda x, a: x**2 - a, 0.0, 4.5, (a,)))(4.0).round(6)
+    np.float64(0.25)
+
+    ridder:
+    >>> root = gt.scipy.optimize.ridder
+    >>> gt.grad(lambda a: root(lambda x, a: x**2 - a, 0.0, 4.5, (a,)))(4.0).round(6)
     np.float64(0.25)
     """
 
     def call(value: Callable[[Any], Any], _make: Make, ends: Any, _args: Any) -> Any:
         import scipy.optimize
 
-        return scipy.optimize.brentq(value, *map(float, ends), (), xtol, rtol, maxiter, True, disp)[
-            1
-        ]
+        find = getattr(scipy.optimize, name)
+        return find(value, *map(float, ends), (), xtol, rtol, maxiter, True, disp)[1]
 
-    report = _scalar_root("brentq", f, as_tuple(args), [a, b], call, bracket=True)
+    report = _scalar_root(name, f, as_tuple(args), [a, b], call, bracket=True)
+    return (report.root, report) if full_output else report.root
+
+
+bisect = member("bisect", _bracketed)
+brenth = member("brenth", _bracketed)
+brentq = member("brentq", _bracketed)
+ridder = member("ridder", _bracketed)
+
+
+def toms748(
+    f: Callable[..., Any],
+    a: Any,
+    b: Any,
+    args: Any = (),
+    k: int = 1,
+    xtol: float = 2e-12,
+    rtol: float = _RTOL,
+    maxiter: int = 100,
+    full_output: bool = False,
+    disp: bool = True,
+) -> Any:
+    """Find a root of a function between two points, as `scipy.optimize.toms748` does.
+
+    SciPy takes the steps. If `args`, or tensors that `f` uses from outside, are being
+    differentiated, so is the root; it does not depend on the points it is searched between.
+
+    Args:
+        f: The function, `f(x, *args)`, with values of different signs at `a` and `b`.
+        a: One end.
+        b: The other end.
+        args: Further arguments of the function, which may be nested containers.
+        k: How many steps of Newton's method for a quadratic polynomial each step has.
+        xtol: SciPy's tolerance of the root,
+        rtol: and relative to it.
+        maxiter: The most steps to take.
+        full_output: Whether to return SciPy's report, too.
+        disp: Whether to raise if it does not converge.
+
+    Returns:
+        The root: a float, or a tensor if tensors went in; with `full_output` also the report.
+
+    Raises:
+        ConvergenceError: A derivative is asked for, and SciPy did not find a root; or tensors
+            went in, and with `disp` SciPy would raise its RuntimeError.
+        LinAlgError: In a derivative: the function has slope 0 at the root.
+
+    >>> def root(a):
+    ...     return gt.scipy.optimize.toms748(lambda x, a: x**2 - a, 0.0, 4.5, (a,))
+    >>> gt.grad(root)(4.0).round(6)
+    np.float64(0.25)
+    """
+
+    def call(value: Callable[[Any], Any], _make: Make, ends: Any, _args: Any) -> Any:
+        import scipy.optimize
+
+        find = scipy.optimize.toms748
+        return find(value, *map(float, ends), (), k, xtol, rtol, maxiter, True, disp)[1]
+
+    report = _scalar_root("toms748", f, as_tuple(args), [a, b], call, bracket=True)
     return (report.root, report) if full_output else report.root
 
 
