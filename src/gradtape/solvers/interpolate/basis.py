@@ -64,7 +64,7 @@ def differentiated_spline(t: Any, c: Any, k: int, order: int) -> tuple[Any, Any,
     """Knots, coefficients and degree of the derivative."""
     c = c[: t.shape[0] - k - 1]
     if order > k:
-        return t[k:-k] if k else t, np.zeros((t.shape[0] - 2 * k - 1, *c.shape[1:])), 0
+        return t[k:-k] if k else t, 0.0 * c[: t.shape[0] - 2 * k - 1], 0
     for _ in range(order):
         count = c.shape[0]
         width = t[k + 1 : k + count] - t[1:count]

@@ -121,7 +121,7 @@ def differentiated(c: Any, order: int) -> Any:
     """Coefficients of the derivative."""
     degree = c.shape[0] - 1
     if order > degree:
-        return np.zeros((1, *c.shape[1:]), c.dtype)
+        return 0.0 * c[:1]
     left = degree - order + 1
     factors = [math.perm(degree - m, order) for m in range(left)]
     return c[:left] * beside_rows(np.array(factors, np.float64), len(c.shape))
