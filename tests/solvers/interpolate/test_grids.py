@@ -144,6 +144,6 @@ def test_wrong_arguments(rng: np.random.Generator) -> None:
     with pytest.raises(ShapeError, match="grid of 2 axes"):
         make(grid, values)(POINTS)
     with pytest.raises(ArgumentError, match="expected at least 6"):
-        make([grid[0][:4], grid[1]], values[:4], "quintic")(points)
+        make([grid[0][:4], grid[1]], values[:4], "quintic")
     with pytest.raises(ArgumentError, match="complex values"):
         make(grid, values * 1j, "pchip")(points)

@@ -102,6 +102,7 @@ class RegularGridInterpolator(Interpolator):
                 "axis by axis"
             )
         grid, values = _grid_of(points, numbers(_NAME, "values", values))
+        _check_counts(grid, method)
         self.__dict__.update(
             _grid=grid, values=values, method=method, bounds_error=bounds_error,
             fill_value=fill_value,
@@ -131,6 +132,7 @@ class RegularGridInterpolator(Interpolator):
         _check_method(method)
         orders = _orders(nu, method, len(self.grid))
         grid, values = [numbers(_NAME, "points", g) for g in self.grid], self.values
+        _check_counts(grid, method)
         xi = _coordinates(xi, len(grid))
         flat = reshape(xi, (-1, len(grid)))
         at = [flat[:, n] for n in range(len(grid))]
@@ -224,6 +226,16 @@ def _grid_of(points: Any, values: Any) -> tuple[tuple[Any, ...], Any]:
     return tuple(grid), values
 
 
+def _check_counts(grid: Sequence[Any], method: str) -> None:
+    least = 4 if method == "pchip" else _DEGREES.get(method, 0) + 1
+    for n, g in enumerate(grid):
+        if g.shape[0] < least:
+            raise ArgumentError(
+                f"{_NAME}: got {g.shape[0]} places along axis {n}, expected at least {least} for "
+                f"method={method!r}"
+            )
+
+
 def _falls(values: Any) -> bool:
     return bool(values[0] > values[-1])
 
@@ -301,11 +313,6 @@ def _spline_weights(
     g: Any, values: Any, axis: int, p: Any, k: int, order: int
 ) -> tuple[Weights, Any]:
     """The B-splines at points, and values of which one axis has become that of coefficients."""
-    if g.shape[0] <= k:
-        raise ArgumentError(
-            f"{_NAME}: got {g.shape[0]} places along axis {axis}, expected at least {k + 1} for "
-            f"splines of degree {k}"
-        )
     spline = make_interp_spline(g, values, k, axis=axis)
     t, c, k = differentiated_spline(*spline.tck, order)
     i = interval(t, p, k, t.shape[0] - k - 2)
@@ -338,10 +345,6 @@ def _pchip(grid: Sequence[Any], values: Any, at: Sequence[Any]) -> Any:
     points = np.arange(at[0].shape[0])
     for n in reversed(range(count)):
         g, p = grid[n], at[n]
-        if g.shape[0] < 4:
-            raise ArgumentError(
-                f"{_NAME}: got {g.shape[0]} places along axis {n}, expected at least 4 for 'pchip'"
-            )
         # The first time around there is no axis of points yet.
         fresh = n == count - 1
         rows = moveaxis(values, n if fresh else n + 1, 0)
