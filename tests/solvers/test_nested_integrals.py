@@ -85,7 +85,8 @@ def test_over_three_numbers() -> None:
 
 def test_values_over_three_numbers() -> None:
     def volume(side: Any) -> Any:
-        return ours.tplquad(lambda z, y, x: side * x, 0, 1, 0, lambda x: x, 0, lambda x, y: y)[0]
+        limits = 0, 1, 0, (lambda x: x), 0, (lambda x, y: y)
+        return ours.tplquad(lambda z, y, x, side: side * x, *limits, (side,))[0]
 
     found = volume(gt.tensor(0.7))
     assert isinstance(found, gt.Tensor)
