@@ -242,10 +242,9 @@ def test_transforms_name_the_counterpart_too(transform: Any) -> None:
 def test_counterparts() -> None:
     assert counterpart("scipy.linalg.det") == "gt.scipy.linalg.det"
     assert counterpart("scipy.stats.norm.logpdf") == "gt.scipy.stats.norm.logpdf"
-    assert counterpart("scipy.integrate.trapezoid") in (
-        "gt.trapezoid",
-        "gt.scipy.integrate.trapezoid",
-    )
+    assert counterpart("scipy.integrate.trapezoid") == "gt.scipy.integrate.trapezoid"
+    assert counterpart("scipy.interpolate.interp1d") == "gt.scipy.interpolate.interp1d"
+    assert counterpart("scipy.interpolate.griddata") is None
     assert counterpart("scipy.stats.nct.logpdf") is None
     assert counterpart("scipy.stats.kstat") is None  # SciPy's own, also below gt.scipy
     assert counterpart("scipy.cluster.vq.vq") is None

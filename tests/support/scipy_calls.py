@@ -296,9 +296,9 @@ STATS = [
 # ---- the others ---------------------------------------------------------------------------------
 
 OTHERS = [
-    *needs("integrate", "trapezoid", lambda f, x: f(x, x * x), instead="trapezoid"),
-    *needs("integrate", "cumulative_trapezoid cumulative_simpson"),
-    *needs("integrate", "romb", lambda f, x: f(x[:5])),
+    *needs("integrate", "trapezoid", lambda f, x: f(x, x * x), instead="integrate"),
+    *needs("integrate", "cumulative_trapezoid cumulative_simpson", instead="integrate"),
+    *needs("integrate", "romb", lambda f, x: f(x[:5]), instead="integrate"),
     *needs(
         "integrate",
         "tanhsinh",
@@ -309,7 +309,7 @@ OTHERS = [
     ),
     # Only the function: SciPy 1.18 makes arrays of the bounds, unless the setting is on.
     *always("integrate", "fixed_quad", lambda f, x: f(lambda t: x[0] * t * t + x[1] * t, 0, 2)[0]),
-    *since_1_18("integrate", "simpson"),
+    *since_1_18("integrate", "simpson", instead="integrate"),
     *never("integrate", "quad", lambda f, x: f(lambda t: t * x[0], 0, 1), instead="integrate"),
     *never(
         "integrate", "solve_ivp", lambda f, x: f(lambda t, y: -y, (0, 1), x), instead="integrate"
@@ -342,8 +342,15 @@ OTHERS = [
         "interpolate",
         "CubicSpline PchipInterpolator make_interp_spline",
         lambda f, x: f(like(x, np.arange(6.0)), x),
+        instead="interpolate",
     ),
-    *never("interpolate", "interp1d", lambda f, x: f(np.arange(6.0), x)),
+    *never("interpolate", "interp1d", lambda f, x: f(np.arange(6.0), x), instead="interpolate"),
+    *never(
+        "interpolate",
+        "RegularGridInterpolator",
+        lambda f, x: f((np.arange(6.0),), x),
+        instead="interpolate",
+    ),
     *always("interpolate", "lagrange", lambda f, x: f(np.arange(6.0), x)(1.5)),
     *needs("cluster.vq", "whiten", plain, ROWS),
     *never("cluster.vq", "vq kmeans", lambda f, x: f(x, x[:2]), ROWS),

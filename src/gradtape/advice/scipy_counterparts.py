@@ -12,7 +12,6 @@ _ELSEWHERE = {
     "scipy.differentiate.derivative": "gt.grad(lambda x: np.sum(f(x)))(x)",
     "scipy.differentiate.hessian": "gt.hessian(f)(x)",
     "scipy.differentiate.jacobian": "gt.jacobian(f)(x)",
-    "scipy.integrate.trapezoid": "gt.trapezoid",
 }
 
 

@@ -118,28 +118,10 @@ def odeint(
     found = by_scipy(solved, (y0, t, args, options))
     if found is not None:
         return found
-    for option in ("full_output", "tcrit", "hmin"):
-        value = options[option]
-        if value is not None and np.any(value):
-            raise UnsupportedError(
-                f"{_NAME}: got {option}= where there are tensors, expected it to be left out; the "
-                "steps are gradtape's, use solve_ivp"
-            )
+    _refuse(options)
     y0, (times, places) = _initial(y0), _times(t)
-    count = y0.shape[0]
-
-    def right(t: Any, y: Any, *args: Any) -> Any:
-        out = func(t, y, *args) if tfirst else func(y, t, *args)
-        out = as_array(joined(out))
-        if out.shape != (count,) and not (out.shape == () and count == 1):
-            raise ShapeError(
-                f"{_NAME}: got an array of shape {out.shape} from the function, expected "
-                f"({count},), the shape of y0"
-            )
-        return reshape(out, (count,))
-
     result = solve_ivp(
-        right,
+        _of_time_first(func, tfirst, y0.shape[0]),
         (times[0], times[-1]),
         y0,
         method,
@@ -152,6 +134,32 @@ def odeint(
         gradient=gradient,
     )
     return take(transpose(result.y), places, axis=0)
+
+
+def _refuse(options: dict[str, Any]) -> None:
+    """Raise for options that change results, and that only SciPy has."""
+    for option in ("full_output", "tcrit", "hmin"):
+        value = options[option]
+        if value is not None and np.any(value):
+            raise UnsupportedError(
+                f"{_NAME}: got {option}= where there are tensors, expected it to be left out; the "
+                "steps are gradtape's, use solve_ivp"
+            )
+
+
+def _of_time_first(func: Callable[..., Any], tfirst: bool, count: int) -> Callable[..., Any]:
+    """The right-hand side as a function of (t, y), whose values are vectors like y."""
+
+    def right(t: Any, y: Any, *args: Any) -> Any:
+        out = as_array(joined(func(t, y, *args) if tfirst else func(y, t, *args)))
+        if out.shape != (count,) and not (out.shape == () and count == 1):
+            raise ShapeError(
+                f"{_NAME}: got an array of shape {out.shape} from the function, expected "
+                f"({count},), the shape of y0"
+            )
+        return reshape(out, (count,))
+
+    return right
 
 
 def _initial(y0: Any) -> Any:

@@ -257,9 +257,10 @@ def leastsq(
         return found
     only = {"full_output": full_output, "col_deriv": col_deriv, "diag": diag}
     _refuse(name, "use least_squares", **only, factor=factor != 100)
+    options: dict[str, Any] = {} if Dfun is None else {"jac": Dfun}
     result = least_squares(
         func, joined(x0), method="lm", ftol=ftol, xtol=xtol, gtol=max(gtol, 1e-15),
-        max_nfev=maxfev or None, args=args, **({} if Dfun is None else {"jac": Dfun}),
+        max_nfev=maxfev or None, args=args, **options,
     )  # fmt: skip
     return result.x, result.get("status")
 
