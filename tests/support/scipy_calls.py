@@ -348,7 +348,7 @@ OTHERS = [
     *never(
         "interpolate",
         "RegularGridInterpolator",
-        lambda f, x: f((np.arange(6.0),), x),
+        lambda f, x: f((like(x, np.arange(6.0)),), x),
         instead="interpolate",
     ),
     *always("interpolate", "lagrange", lambda f, x: f(np.arange(6.0), x)(1.5)),
