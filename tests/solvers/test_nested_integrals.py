@@ -134,6 +134,16 @@ def test_quad_vec() -> None:
         return ours.quad_vec(lambda x: np.exp(-rate * x) * gt.stack([rate, rate**2]), 0, np.inf)[0]
 
     np.testing.assert_allclose(gt.jacobian(tails)(0.5), [0.0, 1.0], atol=1e-9)
+
+    def steep(power: Any) -> Any:
+        return ours.quad_vec(lambda x: np.stack([x**power, 2 * x**power]), 0.0, 1.0, 1e-8)[0]
+
+    np.testing.assert_allclose(gt.jacobian(steep)(-0.5), [-4.0, -8.0], rtol=1e-5)
+
+    def left(rate: Any) -> Any:
+        return ours.quad_vec(lambda x: np.exp(rate * x) * np.ones(2), -np.inf, 0)[0]
+
+    np.testing.assert_allclose(gt.jacobian(left)(0.5), [-4.0, -4.0])
     wave = ours.quad_vec(lambda x: np.exp(1j * gt.tensor(1.0) * x) * np.ones(2), 0, 1)[0]
     np.testing.assert_allclose(wave, (np.sin(1.0) + 1j * (1 - np.cos(1.0))) * np.ones(2))
     with pytest.raises(UnsupportedError, match="quadrature"):

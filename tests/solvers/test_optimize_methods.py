@@ -80,6 +80,8 @@ def test_newton() -> None:
     )
     outside = gt.grad(lambda a: ours.newton(lambda x: cubic(x, a), 0.7, x1=0.8))(0.5)
     np.testing.assert_allclose(outside, gt.grad(lambda a: ours.brentq(cubic, 0, 2, (a,)))(0.5))
+    root = ours.newton(lambda x, a: x * x + a, 1.0 + 1.0j, args=(gt.tensor(4.0),))
+    np.testing.assert_allclose(root, 2.0j, atol=1e-7)
     with pytest.raises(ConvergenceError, match="newton: got no solution"):
         gt.grad(lambda a: ours.newton(lambda x, a: x * x + a, 1.0, args=(a,)))(0.5)
     with pytest.raises(UnsupportedError, match="full_output"):

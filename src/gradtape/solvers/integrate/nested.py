@@ -300,8 +300,7 @@ def quad_vec(
     (a, low), (b, high) = limit_of("a", a), limit_of("b", b)
 
     def solution() -> Any:
-        at = a if low is None else b if high is None else np.float64(0.0)
-        sample = as_array(joined(problem(still(at), problem.operands)))
+        sample = as_array(joined(problem(still(_between(a, b, low, high)), problem.operands)))
         shape, is_complex = sample.shape, np.dtype(sample.dtype).kind == "c"
         if np.dtype(sample.dtype).kind not in "biufc":
             raise ArgumentError(f"{name}: got {sample.dtype} from the function, expected numbers")
@@ -319,3 +318,19 @@ def quad_vec(
         return reshape(value, shape), still(abs_of(error))
 
     return with_captures([problem], solution)
+
+
+def _between(a: Any, b: Any, low: float | None, high: float | None) -> Any:
+    """A number inside of an interval: a function may be infinite at its ends.
+
+    Args:
+        a: The lower end,
+        b: and the upper one, if they are finite.
+        low: The lower end if it is infinite,
+        high: likewise.
+    """
+    if low is not None and high is not None:
+        return np.float64(0.0)
+    if low is None and high is None:
+        return (a + b) / 2.0
+    return a + np.sign(high) if low is None else b + np.sign(low)

@@ -96,6 +96,7 @@ def newton(
     second = None if x1 is None else Unknowns(name, as_array(joined(x1)))
     problem = Problem(name, func, unknowns, args)
     guesses = [*unknowns.leaves, *(second.leaves if second else [])]
+    dtype = np.result_type(FLOAT, *(guess.dtype for guess in guesses))
 
     def run(*inputs: Any) -> Found:
         import scipy.optimize
@@ -108,14 +109,14 @@ def newton(
             lambda x: problem(x, operands), start[0], slopes[0], fprime2=slopes[1],
             x1=start[1] if len(start) > 1 else None, **options,
         )  # fmt: skip
-        wrong = wrong_root(lambda x: problem(x, operands), np.asarray(x, FLOAT), points)
+        wrong = wrong_root(lambda x: problem(x, operands), np.asarray(x, dtype), points)
         return Found([x], [], x, wrong)
 
     def residual(x: Any, _constants: Any, inputs: Any) -> Any:
         return problem(x[0], inputs[len(guesses) :])
 
     def solution() -> Any:
-        aval = Aval(guesses[0].shape, FLOAT)
+        aval = Aval(guesses[0].shape, dtype)
         solved = Solution(name, run, residual, [aval], what="a derivative")
         return solved([*guesses, *problem.operands], len(guesses))[0][0]
 
