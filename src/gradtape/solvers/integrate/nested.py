@@ -329,8 +329,6 @@ def _between(a: Any, b: Any, low: float | None, high: float | None) -> Any:
         low: The lower end if it is infinite,
         high: likewise.
     """
-    if low is not None and high is not None:
-        return np.float64(0.0)
-    if low is None and high is None:
-        return (a + b) / 2.0
-    return a + np.sign(high) if low is None else b + np.sign(low)
+    if low is None:
+        return (a + b) / 2.0 if high is None else a + np.sign(high)
+    return b + np.sign(low) if high is None else np.float64(0.0)
