@@ -9,7 +9,7 @@ import pytest
 import scipy.interpolate as theirs
 
 import gradtape as gt
-from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from interpolation_cases import assert_same, check_batches, check_twice
 
 ours = gt.scipy.interpolate
@@ -78,6 +78,34 @@ def test_polynomials_of_plain_arrays_are_converted() -> None:
     np.testing.assert_allclose(gt.grad(made)(0.0), 1.0)
 
 
+@pytest.mark.parametrize("x", [RISING, FALLING], ids=["rising", "falling"])
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_polynomials_of_tensors_are_converted(x: Any, rows: int, rng: np.random.Generator) -> None:
+    c = rng.normal(size=(rows, 3, 2))
+    one = ours.PPoly.from_bernstein_basis(ours.BPoly(gt.tensor(c), x, "periodic"))
+    other = theirs.PPoly.from_bernstein_basis(theirs.BPoly(c, x, "periodic"))
+    assert_same(one.c, other.c)
+    assert one.extrapolate == other.extrapolate
+    back = ours.BPoly.from_power_basis(one)
+    assert isinstance(back, ours.BPoly)
+    assert_same(back.c, c)
+
+    def f(c: Any, p: Any) -> Any:
+        return ours.PPoly.from_bernstein_basis(ours.BPoly(gt.asarray(c), x))(p)
+
+    check_twice(f, c[:, :, 0], np.array([0.5, 2.8]))
+
+
+def test_splines_of_tensors_are_converted(rng: np.random.Generator) -> None:
+    y, points = rng.normal(size=7), np.array([0.3, 2.7, 5.5])
+    one = ours.make_interp_spline(np.arange(7.0), gt.tensor(y))
+    other = theirs.make_interp_spline(np.arange(7.0), y)
+    found = ours.PPoly.from_spline(one)
+    assert_same(found.c, theirs.PPoly.from_spline(other).c, rtol=1e-7, atol=1e-8)
+    assert_same(found(points), other(points))
+    assert_same(ours.PPoly.from_spline(one.tck)(points), other(points))
+
+
 def test_wrong_arguments(rng: np.random.Generator) -> None:
     c = gt.tensor(rng.normal(size=(2, 3)))
     with pytest.raises(ArgumentError, match="x in no order"):
@@ -92,8 +120,10 @@ def test_wrong_arguments(rng: np.random.Generator) -> None:
         ours.PPoly(c, RISING, axis=2)
     with pytest.raises(ShapeError, match="limits"):
         ours.PPoly(c, RISING).integrate(np.zeros(2), 1.0)
-    with pytest.raises(UnsupportedError, match="from_power_basis"):
-        ours.BPoly.from_power_basis(ours.PPoly(c, RISING))
+    with pytest.raises(DTypeError, match="a PPoly, expected a BPoly"):
+        ours.PPoly.from_bernstein_basis(ours.PPoly(c, RISING))
+    with pytest.raises(UnsupportedError, match="from_derivatives"):
+        ours.BPoly.from_derivatives([0.0, 1.0], [[c[0, 0]], [2.0]])
     with pytest.raises(UnsupportedError, match=r"PPoly\.extend"):
         ours.PPoly(c, RISING).extend(np.ones((2, 1)), [4.0])
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

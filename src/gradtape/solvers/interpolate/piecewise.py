@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, Self
 
-from gradtape.errors import ArgumentError, ShapeError, UnsupportedError
+from gradtape.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError, a_type
 from gradtape.ops.arguments import as_integer
 from gradtape.ops.checks import check_axes, check_least
+from gradtape.ops.join import stack
 from gradtape.ops.shape import moveaxis
-from gradtape.solvers.interpolate.arguments import arranged, holds_tensor, numbers, real_numbers
+from gradtape.solvers.interpolate.arguments import (
+    arranged,
+    array_of,
+    holds_tensor,
+    numbers,
+    real_numbers,
+)
+from gradtape.solvers.interpolate.basis import differentiated_spline, evaluate_spline
 from gradtape.solvers.interpolate.interpolator import Interpolator, scipys
 from gradtape.solvers.interpolate.polynomials import (
     Extrapolate,
@@ -19,6 +29,8 @@ from gradtape.solvers.interpolate.polynomials import (
     in_order,
     integrated,
     integrated_bernstein,
+    to_bernstein,
+    to_powers,
 )
 
 
@@ -136,6 +148,19 @@ class Piecewise(Interpolator):
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
         return definite(self._integrated(1), self.x, a, b, extrapolate, self._bernstein)
 
+    @classmethod
+    def _from(
+        cls, other: Any, form: type, convert: Callable[[Any, Any], Any], extrapolate: Any
+    ) -> Self:
+        """The polynomial that is equal to one in the other form."""
+        if not isinstance(other, form):
+            raise DTypeError(
+                f"{cls.__name__}: got {a_type(other)}, expected a {form.__name__} to convert"
+            )
+        beyond = other.extrapolate if extrapolate is None else extrapolate  # type: ignore[attr-defined]
+        c, x, axis = other.c, other.x, other.axis  # type: ignore[attr-defined]
+        return cls.construct_fast(convert(c, x), x, beyond, axis)
+
     def _differentiated(self, order: int) -> Any:
         """Coefficients of the derivative."""
         if self._bernstein:
@@ -193,29 +218,33 @@ class PPoly(Piecewise):
         Args:
             tck: A `BSpline`, or its knots, coefficients and degree.
             extrapolate: What lies beyond the ends; as for the spline if it is None.
-
-        Raises:
-            UnsupportedError: The spline is made of tensors.
         """
         if holds_tensor(tck):
-            raise UnsupportedError(
-                f"{cls.__name__}.from_spline: got a spline of tensors, expected plain arrays; "
-                "evaluate the spline itself, which has derivatives"
-            )
+            if hasattr(tck, "tck"):
+                extrapolate = tck.extrapolate if extrapolate is None else extrapolate
+                tck = tck.tck
+            t, c, k = real_numbers(cls.__name__, "t", tck[0]), array_of(tck[1]), int(tck[2])
+            rows = [
+                evaluate_spline(*differentiated_spline(t, c, k, m), t[:-1], True)
+                / math.factorial(m)
+                for m in reversed(range(k + 1))
+            ]
+            return cls.construct_fast(stack(rows), t, extrapolate)
         return cls.around(scipys(cls._scipys_name()).from_spline(tck, extrapolate))
 
     @classmethod
     def from_bernstein_basis(cls, bp: Any, extrapolate: Extrapolate | None = None) -> Self:
-        """The polynomial that is equal to a `BPoly` of plain arrays.
+        """The polynomial by powers that is equal to a `BPoly`.
 
         Args:
             bp: The polynomial in Bernstein's form.
             extrapolate: What lies beyond the ends; as for `bp` if it is None.
 
         Raises:
-            UnsupportedError: It is made of tensors.
+            DTypeError: It is something else.
         """
-        _refuse_tensors(f"{cls.__name__}.from_bernstein_basis", bp)
+        if holds_tensor(bp):
+            return cls._from(bp, BPoly, to_powers, extrapolate)
         return cls.around(scipys(cls._scipys_name()).from_bernstein_basis(bp, extrapolate))
 
     def solve(
@@ -281,16 +310,17 @@ class BPoly(Piecewise):
 
     @classmethod
     def from_power_basis(cls, pp: Any, extrapolate: Extrapolate | None = None) -> Self:
-        """The polynomial in this form that is equal to a `PPoly` of plain arrays.
+        """The polynomial in this form that is equal to a `PPoly`.
 
         Args:
             pp: The polynomial by powers.
             extrapolate: What lies beyond the ends; as for `pp` if it is None.
 
         Raises:
-            UnsupportedError: It is made of tensors.
+            DTypeError: It is something else.
         """
-        _refuse_tensors(f"{cls.__name__}.from_power_basis", pp)
+        if holds_tensor(pp):
+            return cls._from(pp, PPoly, to_bernstein, extrapolate)
         return cls.around(scipys(cls._scipys_name()).from_power_basis(pp, extrapolate))
 
     @classmethod
@@ -308,14 +338,10 @@ class BPoly(Piecewise):
         Raises:
             UnsupportedError: There are tensors.
         """
-        _refuse_tensors(f"{cls.__name__}.from_derivatives", xi, yi)
+        if holds_tensor(xi, *yi):
+            raise UnsupportedError(
+                f"{cls.__name__}.from_derivatives: got tensors, expected plain arrays; "
+                "CubicHermiteSpline and KroghInterpolator take tensors as derivatives"
+            )
         made = scipys(cls._scipys_name()).from_derivatives(xi, yi, orders, extrapolate)
         return cls.around(made)
-
-
-def _refuse_tensors(name: str, *values: Any) -> None:
-    if holds_tensor(*values):
-        raise UnsupportedError(
-            f"{name}: got tensors, expected plain arrays; CubicHermiteSpline and "
-            "KroghInterpolator take tensors as values and derivatives"
-        )

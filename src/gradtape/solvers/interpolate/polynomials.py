@@ -18,12 +18,13 @@ from gradtape.ops.arrays.search import searchsorted
 from gradtape.ops.cast import stop_gradient
 from gradtape.ops.cumulative import cumsum
 from gradtape.ops.gather import take
-from gradtape.ops.join import concatenate
+from gradtape.ops.join import concatenate, stack
 from gradtape.ops.rearrange import flip
 from gradtape.ops.rounding import floor
 from gradtape.ops.select import clip, where
 from gradtape.ops.shape import reshape
 from gradtape.solvers.interpolate.arguments import (
+    as_columns,
     beside_rows,
     differences,
 )
@@ -160,6 +161,37 @@ def integrated_bernstein(c: Any, x: Any, order: int) -> Any:
         constants = cumsum(rows[-1], axis=0) - rows[-1]
         c = concatenate([constants[None], rows + constants])
     return c
+
+
+def to_powers(c: Any, x: Any) -> Any:
+    """Coefficients by powers of a polynomial in Bernstein's form."""
+    # C(k, m)·sᵐ·(1 − s)^(k − m) = Σ (−1)^(j − m)·C(k, j)·C(j, m)·sʲ over j ≥ m
+    k = c.shape[0] - 1
+    matrix = [
+        [(-1.0) ** (j - m) * math.comb(k, j) * math.comb(j, m) for m in range(k + 1)]
+        for j in reversed(range(k + 1))
+    ]
+    return _rows_of(matrix, c) / _powers_of_widths(c, x)
+
+
+def to_bernstein(c: Any, x: Any) -> Any:
+    """Coefficients in Bernstein's form of a polynomial by powers."""
+    # sᵐ = Σ C(j, m)/C(k, m)·(the B-polynomial j) over j ≥ m
+    k = c.shape[0] - 1
+    matrix = [
+        [math.comb(j, m) / math.comb(k, m) for m in reversed(range(k + 1))] for j in range(k + 1)
+    ]
+    return _rows_of(matrix, c * _powers_of_widths(c, x))
+
+
+def _rows_of(matrix: list[list[float]], c: Any) -> Any:
+    return reshape(np.array(matrix) @ as_columns(c), c.shape)
+
+
+def _powers_of_widths(c: Any, x: Any) -> Any:
+    """The widths of the intervals to the powers that the coefficients stand for."""
+    width = beside_rows(differences(x), len(c.shape) - 1)
+    return stack([width**m for m in reversed(range(c.shape[0]))])
 
 
 def definite(
