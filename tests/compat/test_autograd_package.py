@@ -187,7 +187,7 @@ def test_own_boxes_are_refused():
         pass
 
     tracer.Box.register(np.matrix)
-    with pytest.raises(UnsupportedError, match=r"gt\.register_container"):
+    with pytest.raises(UnsupportedError, match=r"gt\.tree\.register"):
         tracer.Box.register(Mine)
     with pytest.raises(UnsupportedError, match="new_box"):
         tracer.new_box(1.0, 0, None)

@@ -61,7 +61,7 @@ class Box(metaclass=_BoxMeta):
         if not issubclass(value_type, np.ndarray | np.generic | float | complex):
             raise UnsupportedError(
                 f"Box.register: got {value_type.__name__}, expected a class of arrays; other "
-                "classes are containers of arrays, made known by gt.register_container"
+                "classes are containers of arrays, made known by gt.tree.register"
             )
 
 
