@@ -15,6 +15,7 @@ endif
 OLDEST := .venv-oldest
 PEERS := .venv-peers
 STANDARD := .venv-array-api
+AUTOGRADS := .venv-autograd
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 AUTOGRAD := autograd==1.9.1
@@ -25,7 +26,7 @@ SOLVERS := torchdiffeq==0.2.5 diffrax==0.7.2 optimistix==0.1.0 sparsejac==0.2.0
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-levels test-plain test-oldest test-torch test-sklearn test-array-api lint format bench bench-before house clean
+.PHONY: help demo test test-all test-levels test-plain test-oldest test-torch test-sklearn test-array-api test-autograd lint format bench bench-before house clean
 
 help:
 	@echo "make demo        train a convolution net on digits and check what it did"
@@ -37,6 +38,7 @@ help:
 	@echo "make test-torch  compare every op that PyTorch has with it"
 	@echo "make test-sklearn  scikit-learn's functions on tensors"
 	@echo "make test-array-api SUITE=...  the Array API consortium's own tests"
+	@echo "make test-autograd SUITE=...  autograd's own tests and examples"
 	@echo "make lint        ruff and mypy"
 	@echo "make format      let ruff rewrite the files"
 	@echo "make bench       measure against NumPy, PyTorch, JAX and autograd"
@@ -159,6 +161,20 @@ test-array-api:
 	ARRAY_API_TESTS_VERSION=2024.12 $(CURDIR)/$(STANDARD)/bin/python -m pytest -q -n 2 \
 	--max-examples=$(EXAMPLES) --disable-deadline --derandomize --xfails-file=$(XFAILS) \
 	array_api_tests $(ARGS)
+
+# SUITE is a clone of https://github.com/HIPS/autograd at v1.9.1. What fails is argued in
+# tests/package/autograd_xfails.txt and in the script. The examples run for 15 s each, eight minutes.
+test-autograd:
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; make PYTHON=/path/to/python" >&2; exit 1; }
+	@test -f "$(SUITE)/tests/test_wrappers.py" || { echo "the suite is missing; \
+	git clone --branch v1.9.1 https://github.com/HIPS/autograd /path/to/suite, then \
+	make test-autograd SUITE=/path/to/suite" >&2; exit 1; }
+	test -d $(AUTOGRADS) || $(PYTHON) -m venv $(AUTOGRADS)
+	$(AUTOGRADS)/bin/python $(PIP_INSTALL) --editable '.[test]' xarray matplotlib
+	cd $(SUITE) && OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/tests/support \
+	$(CURDIR)/$(AUTOGRADS)/bin/python -m pytest -q -c /dev/null --rootdir . -p autograd_suite \
+	--known-failures=$(CURDIR)/tests/package/autograd_xfails.txt tests $(ARGS)
+	$(AUTOGRADS)/bin/python tests/support/autograd_examples.py $(SUITE)
 
 lint: $(VENV)/.stamp
 	$(VENV)/bin/ruff check .

@@ -328,6 +328,7 @@ __array_api_version__ = ops.inspection.VERSION
 if TYPE_CHECKING:
     from gradtape import (
         amp as amp,
+        compat as compat,
         data as data,
         fft as fft,
         gradient_clipping as gradient_clipping,
@@ -475,9 +476,8 @@ if TYPE_CHECKING:
 # Loaded at first use: together they cost many times as much as the rest, and no program uses all.
 # The functions of `ops.arrays` have a table of their own.
 _NAMESPACES = (
-    "amp", "data", "fft", "gradient_clipping", "gradients", "graph", "implicit", "linalg",
-    "nn", "numpy", "optim", "random", "scipy", "testing", "training",
-    "tree",
+    "amp", "compat", "data", "fft", "gradient_clipping", "gradients", "graph", "implicit",
+    "linalg", "nn", "numpy", "optim", "random", "scipy", "testing", "training", "tree",
 )  # fmt: skip
 _LAZY = {
     "amp.autocast": "autocast",

@@ -132,6 +132,10 @@ class NotDifferentiableError(GradtapeError, TypeError):
     """A derivative was asked for that does not exist; `detach()` the argument if that is meant."""
 
 
+class MissingRuleError(NotDifferentiableError, NotImplementedError):
+    """A primitive of `gradtape.compat.autograd` without a rule: add one by `defvjp`, `defjvp`."""
+
+
 class AnomalyError(GradtapeError, FloatingPointError):
     """A value or derivative that is not finite, found by `gt.detect_anomaly`."""
 

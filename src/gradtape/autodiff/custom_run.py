@@ -268,9 +268,13 @@ class Run:
     def _batched(self, axes: Sequence[Any], _args: Any) -> Run:
         """The call for a batch, which is along an axis of each argument, or None."""
         in_axes = tuple(self._placed(axes, dict.fromkeys(self.static)))
-        function = vmap(self.function, in_axes=in_axes)
+        function = self._mapped(self.function, in_axes)
         rules = self._batched_rules(in_axes)
         return Run(self.name, function, *rules, self.structure, self.static)
+
+    def _mapped(self, function: Callable[..., Any], in_axes: tuple[Any, ...]) -> Callable[..., Any]:
+        """The function or a rule, on every element of a batch."""
+        return vmap(function, in_axes=in_axes)
 
     def _batched_rules(self, in_axes: tuple[Any, ...]) -> tuple[Rule | None, Rule | None]:
         """The rules on every element of a batch; those of results are along the first axis."""
@@ -280,12 +284,13 @@ class Run:
             return tuple(self._per_argument(self.vjp_rule(ct, out, *inputs), inputs))
 
         def vjp_rule(ct: Any, out: Any, *inputs: Any) -> Any:
-            cts = vmap(per_element, in_axes=(0, 0, *in_axes))(ct, out, *inputs)
+            cts = self._mapped(per_element, (0, 0, *in_axes))(ct, out, *inputs)
             return tuple(map(batch_of_cotangents, cts, in_axes))
 
         def jvp_rule(tangents: Any, out: Any, *inputs: Any) -> Any:
             assert self.jvp_rule is not None
-            return vmap(self.jvp_rule, in_axes=(in_axes, 0, *in_axes))(tangents, out, *inputs)
+            mapped = self._mapped(self.jvp_rule, (in_axes, 0, *in_axes))
+            return mapped(tangents, out, *inputs)
 
         return self.vjp_rule and vjp_rule, self.jvp_rule and jvp_rule
 

@@ -1,0 +1,5 @@
+"""`autograd.scipy.integrate`: SciPy's module with functions that take tensors."""
+
+from gradtape.compat.autograd.mirror import mirror as _mirror
+
+_mirror(globals(), "gradtape.scipy.integrate", keep=True)
