@@ -64,7 +64,7 @@ def test_what_is_put_into_a_container_argument_is_refused(change: Any) -> None:
 
 def test_the_line_of_an_error_is_the_user_s_and_not_numpy_s() -> None:
     def function(x: Any) -> Any:
-        return np.full(3, x)
+        return np.full(3, x, float)
 
     line = function.__code__.co_firstlineno + 1
     with pytest.raises(ConversionError, match=rf"test_jit_writes\.py:{line}"):

@@ -186,7 +186,7 @@ def test_lines_of_nodes_are_the_users() -> None:
         lambda x: x[: x[0, 0].astype(int)],
         lambda x: x if x[0, 0] in (1.0, 2.0) else 0,
         lambda x: np.zeros(3).__setitem__(0, x[0, 0]),
-        lambda x: np.array([x[0, 0], x[0, 1]]),
+        lambda x: np.array([x[0, 0], x[0, 1]], float),
     ],
 )
 def test_asking_for_a_value_raises(ask: Function) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.stats
 
 import our_scipy
+from gradtape.core.deferrable import deferrable
 from gradtape.errors import ArgumentError, DTypeError, ShapeError
 from opcases.case import At, OpCase, Raises, draw
 
@@ -47,6 +48,7 @@ def correlation(x: Any, y: Any, **kwargs: Any) -> OpCase:
     )
 
 
+@deferrable  # an object asks for sizes when it is made
 def density(dataset: Any, points: Any, bandwidth: Any, weights: Any) -> Any:
     return our_scipy.stats.gaussian_kde(dataset, bandwidth, weights).logpdf(points)
 

@@ -21,11 +21,12 @@ optimize = gt.scipy.optimize
 
 
 def residuals(x: Any) -> Any:
-    return np.array([10 * (x[1] - x[0] ** 2), 1 - x[0]])
+    return np.array([10 * (x[1] - x[0] ** 2), 1 - x[0]], float)
 
 
 def equations(x: Any) -> Any:
-    return np.array([x[0] + 0.5 * (x[0] - x[1]) ** 3 - 1, 0.5 * (x[1] - x[0]) ** 3 + x[1]])
+    cube = 0.5 * (x[0] - x[1]) ** 3
+    return np.array([x[0] + cube - 1, x[1] - cube], float)
 
 
 def squares(x: Any) -> float:
@@ -33,7 +34,7 @@ def squares(x: Any) -> float:
 
 
 def below_one(x: Any) -> Any:
-    return np.array([1 - x[0] - x[1]])
+    return np.array([1 - x[0] - x[1]], float)
 
 
 def exponential(x: float) -> float:

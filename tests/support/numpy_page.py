@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -105,14 +106,14 @@ def _counterpart(function: Callable[..., Any]) -> str:
     is_flat = partials and all(isinstance(partial, Zero) for partial in partials)
     flat = "; its derivative is 0" if is_flat else ""
     public = sys.modules["gradtape"]
-    for prefix, space in (("gt", public), *((f"gt.{n}", getattr(public, n)) for n in _SPACES)):
+    for prefix, space in (("gt", public), *((f"gt.{n}", attrgetter(n)(public)) for n in _SPACES)):
         found = getattr(space, name, None) if name else None
         if found is not None and answer in (found, getattr(found, "__wrapped__", None)):
             return f"`{prefix}.{name}`{flat}"
     return flat[2:]
 
 
-_SPACES = ("linalg", "fft", "special")
+_SPACES = ("linalg", "fft", "scipy.special")
 
 _HEAD = """# NumPy's functions on tensors
 

@@ -363,8 +363,13 @@ OTHERS = [
     *needs(
         "spatial.transform", "RigidTransform", lambda f, x: f.from_translation(x[:3]).as_matrix()
     ),
-    *never("spatial.distance", "cosine euclidean cdist", lambda f, x: f(x, x + 1.0)),
-    *never("spatial.distance", "pdist", plain, ROWS),
+    *never(
+        "spatial.distance",
+        "cosine euclidean cdist",
+        lambda f, x: f(x, x + 1.0),
+        instead="spatial.distance",
+    ),
+    *never("spatial.distance", "pdist", plain, ROWS, "spatial.distance"),
     *needs("constants", "convert_temperature", lambda f, x: f(x, "C", "K")),
     *needs("constants", "lambda2nu nu2lambda"),
 ]

@@ -276,7 +276,7 @@ class Tensor:
         if dtype is None and leaves_operator(sys._getframe(1)):
             return as_object(self)
         as_it_is = dtype is None or np.dtype(dtype) is OBJECTS
-        if as_it_is and self.ndim == 0 and followed(self):
+        if as_it_is and followed(self) and self.ndim == 0:
             return needed.as_object(self)  # see `core.tracked_number`
         array = to_numpy(concrete(self, "np.asarray(tensor)"))
         if dtype is not None and array.dtype != dtype:
@@ -492,8 +492,6 @@ def concrete(tensor: Tensor, what: str) -> Any:
 
 def followed(tensor: Tensor) -> bool:
     """Whether a transform, a trace or a tape follows a real tensor, and not just a context."""
-    if tensor.dtype.kind != "f":
-        return False
     value: Any = tensor
     state = current()
     while isinstance(value, Tensor):
@@ -502,7 +500,7 @@ def followed(tensor: Tensor) -> bool:
         if segment is not None and segment.number > CONTEXT_LEVEL and segment.active:
             stopped = isinstance(segment, Segment) and state.stops(segment.number)
             if not (segment.lazy or stopped):
-                return True
+                return tensor.dtype.kind == "f"
         value = value.value
     return False
 
