@@ -85,3 +85,26 @@ def test_the_users_cotangent_is_not_written_into():
     y.backward(seed)
     np.testing.assert_array_equal(seed, 1.0)
     np.testing.assert_array_equal(x.grad.numpy(), [0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("size", [10, 100_000], ids=["small", "large"])
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda x: np.stack([x, x]),
+        lambda x: np.concatenate([x, x]),
+        lambda x: np.reshape(x, (2, -1)),
+    ],
+    ids=["stack", "concatenate", "reshape"],
+)
+def test_gradients_of_large_arrays_are_arrays_of_their_own(join, size):
+    """Rules of large arrays run on tensors, and may end with a view of one."""
+    x = np.ones(size)
+    (one,), (product,) = (
+        gt.vjp(join, x)[1](np.ones(join(x).shape)),
+        gt.vjp(lambda w: join(np.ones((size, 2)) @ w), np.ones(2))[1](np.ones(join(x).shape)),
+    )
+    assert type(one) is type(product) is np.ndarray
+    assert one.flags.writeable
+    np.testing.assert_array_equal(gt.grad(lambda x: np.sum(join(x)))(x), one)
+    assert type(gt.grad(lambda x: np.sum(join(x)))(x)) is np.ndarray

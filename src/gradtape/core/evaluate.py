@@ -253,8 +253,9 @@ def lifted(value: Any) -> Any:
 
 def lowered(value: Any) -> Any:
     """The array that a tensor holds."""
-    if type(value) is Tensor and value.record is None:
-        return value.value
+    if isinstance(value, Tensor):
+        value = value.fresh()  # a rule may end with a view, such as reshape gives
+        return value.value if type(value) is Tensor and value.record is None else value
     return tuple(map(lowered, value)) if isinstance(value, tuple) else value
 
 
