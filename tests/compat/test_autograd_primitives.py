@@ -390,3 +390,18 @@ def test_what_would_be_lost_raises():
     text = primitive(lambda x: "text")
     with pytest.raises(DTypeError, match=r"returned a str.*notrace_primitive"):
         ag.grad(text)(1.0)
+
+
+def test_tangents_of_results_of_integers_are_not_looked_at():
+    """Nor are they by autograd, and rules that are in use give any shape."""
+
+    @primitive
+    def doubled(x):
+        return 2 * x, np.arange(6).reshape(2, 3)
+
+    defjvp(doubled, lambda g, ans, x: (2 * g, np.zeros(3)))
+    value, tangent = ag.make_jvp(lambda x: gnp.sum(doubled(x)[0] ** 2))(np.ones(3))(np.ones(3))
+    assert (value, tangent) == (12.0, 24.0)
+    (_, places), (slopes, none) = ag.make_jvp(doubled)(np.ones(3))(np.ones(3))
+    np.testing.assert_array_equal(slopes, 2.0)
+    assert none.shape == places.shape

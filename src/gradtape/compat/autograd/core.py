@@ -55,7 +55,7 @@ def recorded(fun: Function, x: Any, name: str, *, has_aux: bool = False) -> Pull
     positions, single = getattr(fun, "positions", (0,)), getattr(fun, "single", True)
     args: list[Any] = [None] * (max(positions, default=-1) + 1)
     for position, value in zip(positions, (x,) if single else x, strict=True):
-        args[position] = value
+        args[position] = _floating(value)
 
     def of_args(*args: Any) -> Any:
         return fun(args[positions[0]] if single else tuple(args[n] for n in positions))
@@ -109,9 +109,15 @@ def make_jvp(fun: Function, x: Any) -> Function:
     """
 
     def jvp(g: Any) -> tuple[Any, ...]:
-        return gradtape_jvp(fun, (x,), (g,))
+        return gradtape_jvp(fun, (_floating(x),), (g,))
 
     return jvp
+
+
+def _floating(x: Any) -> Any:
+    """An array of integers as floats: autograd differentiates by it, but not by one integer."""
+    whole = isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.ndim
+    return x.astype(float) if whole else x
 
 
 def backward_pass(g: Any, end_node: Any) -> Any:

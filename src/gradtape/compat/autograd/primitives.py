@@ -188,6 +188,19 @@ def _like(ct: Any, value: Any) -> Any:
     return ct
 
 
+def _without_integers(tangents: Any, outs: Any) -> Any:
+    """What a forward rule returned, but for results of integers: they have no tangent."""
+    values, structure = containers.flatten(outs)
+    if all(map(is_differentiable, values)):
+        return tangents
+    try:
+        leaves = containers.aligned(tangents, outs)
+    except ValueError:
+        return tangents  # for the error that says which structure was expected
+    kept = zip(leaves, values, strict=True)
+    return containers.unflatten(structure, [x if is_differentiable(y) else None for x, y in kept])
+
+
 class PrimitiveCall(Run):
     """One call of a primitive, as an op.
 
@@ -290,6 +303,7 @@ class PrimitiveCall(Run):
         outs, args = self._outs(frozen(out)), self._args(frozen(inputs))
         given = self._placed(frozen(filled), dict.fromkeys(self.static))
         result = self._restricted(rule, wanted)(given, outs, *args)
+        result = _without_integers(result, outs)
         parts = self._leaves(result, outs, "jvp rule returned a tangent", "output")
         return tuple(np.asarray(part) if isinstance(part, float | int) else part for part in parts)
 
