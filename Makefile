@@ -16,6 +16,7 @@ OLDEST := .venv-oldest
 PEERS := .venv-peers
 STANDARD := .venv-array-api
 AUTOGRADS := .venv-autograd
+ECOSYSTEM := .venv-ecosystem
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 AUTOGRAD := autograd==1.9.1
@@ -26,7 +27,7 @@ SOLVERS := torchdiffeq==0.2.5 diffrax==0.7.2 optimistix==0.1.0 sparsejac==0.2.0
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-levels test-plain test-oldest test-torch test-sklearn test-array-api test-autograd lint format bench bench-before house clean
+.PHONY: help demo test test-all test-levels test-plain test-oldest test-torch test-sklearn test-array-api test-autograd test-ecosystem lint format bench bench-before house clean
 
 help:
 	@echo "make demo        train a convolution net on digits and check what it did"
@@ -39,6 +40,7 @@ help:
 	@echo "make test-sklearn  scikit-learn's functions on tensors"
 	@echo "make test-array-api SUITE=...  the Array API consortium's own tests"
 	@echo "make test-autograd SUITE=...  autograd's own tests and examples"
+	@echo "make test-ecosystem  packages from PyPI that use autograd or NumPy"
 	@echo "make lint        ruff and mypy"
 	@echo "make format      let ruff rewrite the files"
 	@echo "make bench       measure against NumPy, PyTorch, JAX and autograd"
@@ -175,6 +177,23 @@ test-autograd:
 	$(CURDIR)/$(AUTOGRADS)/bin/python -m pytest -q -c /dev/null --rootdir . -p autograd_suite \
 	--known-failures=$(CURDIR)/tests/package/autograd_xfails.txt tests $(ARGS)
 	$(AUTOGRADS)/bin/python tests/support/autograd_examples.py $(SUITE)
+
+# Packages as released, in an environment of their own; where tests are not installed with a package,
+# they come from its source distribution. What fails is argued in tests/ecosystem/known_failures.txt,
+# the table goes to docs/ecosystem.md. About twenty minutes; ARGS="--only pymanopt" runs one of them.
+$(ECOSYSTEM)/.stamp: pyproject.toml tests/ecosystem/requirements.txt
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; make PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv $(ECOSYSTEM)
+	$(ECOSYSTEM)/bin/python $(PIP_INSTALL) --editable . --requirement tests/ecosystem/requirements.txt
+	for name in $(WITH_TESTS); do $(ECOSYSTEM)/bin/python -m pip download --quiet \
+	--disable-pip-version-check --no-deps --no-binary :all: --dest $(ECOSYSTEM)/sources \
+	$$(grep "^$$name==" tests/ecosystem/requirements.txt) || exit 1; done
+	@touch $@
+
+WITH_TESTS := lifelines pymanopt reliability
+TABLE = $(if $(ARGS),,--write docs/ecosystem.md)
+test-ecosystem: $(ECOSYSTEM)/.stamp
+	$(ECOSYSTEM)/bin/python tests/ecosystem/run.py --sources $(ECOSYSTEM)/sources $(TABLE) $(ARGS)
 
 lint: $(VENV)/.stamp
 	$(VENV)/bin/ruff check .

@@ -10,6 +10,9 @@ import pytest
 from builds import NO_ENTRY
 from gradtape.compiler.cpu.runtime import entry_point
 
+# These need other packages: make test-ecosystem runs them.
+collect_ignore_glob = ["ecosystem/*"]
+
 
 @pytest.fixture(params=[True, False], ids=["native", "python"])
 def native(request: pytest.FixtureRequest) -> bool:
