@@ -76,6 +76,8 @@ def test_the_names_in_texts_exist() -> None:
         operator.attrgetter(path[1:])(gt)
 
 
+# So does NumPy, of np.fix since 2.5.
+@pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning")
 @pytest.mark.parametrize(("advice", "name", "sample"), EVERY)
 def test_what_is_said_gives_the_same(advice: str, name: str, sample: Sample) -> None:
     known = {**FUNCTIONS, **VARIABLES, "gt": gt}
@@ -110,7 +112,7 @@ def test_names_of_namespaces_have_a_reason() -> None:
 
 
 # PyTorch warns of what it will remove; people still look for the old names.
-@pytest.mark.filterwarnings("ignore:.*is deprecated in favor of:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*is deprecated:UserWarning")
 def test_what_they_give() -> None:
     torch = pytest.importorskip("torch")
     arrays = {

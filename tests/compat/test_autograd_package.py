@@ -115,6 +115,7 @@ def test_nothing_of_it_is_loaded_with_gradtape():
 @pytest.fixture
 def nobody():
     """No package of the name autograd in `sys.modules`, whatever other tests have loaded."""
+    uninstall()
     saved = {n: sys.modules.pop(n) for n in list(sys.modules) if n.partition(".")[0] == "autograd"}
     yield
     uninstall()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from gradtape import advice, containers
 from gradtape.backends import is_raw
 from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.call import is_differentiable
-from gradtape.core.state import RUNNING, adopted
+from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value
 from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError, a_type
 
@@ -25,15 +27,26 @@ def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any
     of its own that hides the advice. Some of SciPy's compiled code carries on after the error, and
     ends in a SystemError.
     """
-    token = RUNNING.set(True)
     try:
         out = function(*args, **kwargs)
         return out if type(out) is Tensor else containers.map_leaves(_fresh, out)
     except (TypeError, ValueError, SystemError, AttributeError) as error:
         raise_unwrapped(error)
         raise
-    finally:
-        RUNNING.reset(token)
+
+
+def is_running() -> bool:
+    """Whether a transform or a trace runs the function that calls this, directly or not.
+
+    That is read off the stack: a variable would have to be set back, and an interrupt can come
+    before that.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is run.__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def raise_unwrapped(error: Exception) -> None:

@@ -291,11 +291,6 @@ UNSET = State(None)
 STATE: ContextVar[State] = ContextVar("gradtape_state", default=UNSET)
 
 
-# Whether a transform or a trace is running a function of the user: buffers of `gradtape.numpy` are
-# tensors then, which record what is written to them.
-RUNNING: ContextVar[bool] = ContextVar("gradtape_running", default=False)
-
-
 def current() -> State:
     """The state of this thread or task, without blocks that were abandoned."""
     state = STATE.get()

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.autodiff.arguments import is_running
 from gradtape.core.lazy import Deferred
-from gradtape.core.state import RUNNING
 from gradtape.core.tensor import Tensor
 from gradtape.dropin.held_tensors import any_tensor, holds_tensor
 from gradtape.errors import ArgumentError
@@ -100,7 +100,7 @@ def _buffer(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _recording(made: Any) -> Any:
     """A new array; a tensor of it while a transform runs."""
-    return Tensor(made) if RUNNING.get() and made.dtype.kind in "biufc" else made
+    return Tensor(made) if made.dtype.kind in "biufc" and is_running() else made
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:

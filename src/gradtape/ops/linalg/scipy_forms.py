@@ -173,7 +173,7 @@ def lstsq(
     check_choice("lstsq", (None, "gelsd", "gelss", "gelsy"), lapack_driver=lapack_driver)
     a, b = matrix_stack("lstsq", a), inexact(b)
     spacing = float(np.finfo(np.result_type(a.dtype, b.dtype)).eps)
-    cutoff = spacing if cond is None else float(cond)
+    cutoff = spacing if cond is None or cond < 0 else float(cond)  # as LAPACK reads it
     x, residues, rank = least_squares.solution("lstsq", a, b, cutoff)
     rows, columns = a.shape[-2:]
     if lapack_driver == "gelsy":
