@@ -67,6 +67,8 @@ def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
     namespace["__all__"] = sorted(name for name in public if not name.startswith("_"))
     namespace["__getattr__"] = missing
     namespace["__dir__"] = lambda: sorted({*names, *dir(theirs)})
+    # A package, so that `from gradtape.scipy.signal.windows import hann` works (see submodules.py).
+    namespace.setdefault("__path__", [])
 
 
 def _below(module: types.ModuleType) -> bool:

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 __all__ = _numpy_names("numpy.linalg")
 
 
-def __getattr__(name: str) -> object:
-    return globals().setdefault(name, _numpy_name("numpy.linalg", name))
+if not TYPE_CHECKING:  # so that mypy reports names that NumPy does not have
+
+    def __getattr__(name: str) -> object:
+        return globals().setdefault(name, _numpy_name("numpy.linalg", name))
 
 
 def __dir__() -> list[str]:

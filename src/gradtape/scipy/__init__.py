@@ -7,6 +7,7 @@ are first used.
 
 from typing import TYPE_CHECKING
 
+from gradtape.dropin.submodules import find_submodules as _find_submodules
 from gradtape.locks import load as _load
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _MODULES = (
     "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
     "spatial", "special", "stats",
 )  # fmt: skip
+
+_find_submodules()
 
 
 def __getattr__(name: str) -> object:
