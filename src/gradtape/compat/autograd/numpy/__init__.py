@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing as _typing
+
 import numpy as _np
 
 from gradtape.compat.autograd.mirror import mirror as _mirror
@@ -36,3 +38,6 @@ from gradtape.compat.autograd.numpy.numpy_wrapper import (
 __version__ = _np.__version__
 
 _mirror(globals(), "gradtape.numpy", keep=True)
+
+if _typing.TYPE_CHECKING:
+    from numpy import *  # type: ignore[assignment, no-redef] # noqa: F403

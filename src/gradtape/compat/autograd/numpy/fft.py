@@ -1,5 +1,10 @@
 """`autograd.numpy.fft`: NumPy's module with functions that take tensors."""
 
+import typing as _typing
+
 from gradtape.compat.autograd.mirror import mirror as _mirror
 
 _mirror(globals(), "gradtape.numpy.fft", keep=True)
+
+if _typing.TYPE_CHECKING:
+    from numpy.fft import *  # noqa: F403

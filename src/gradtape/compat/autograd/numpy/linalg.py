@@ -6,6 +6,7 @@ Derivatives of `eigh` and `eigvalsh` are those by the triangle that is read, as 
 
 from __future__ import annotations
 
+import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -46,3 +47,6 @@ def _whole(a: Any, UPLO: str) -> Any:
 
 
 _mirror(globals(), "gradtape.numpy.linalg")
+
+if _typing.TYPE_CHECKING:
+    from numpy.linalg import *  # type: ignore[assignment] # noqa: F403
