@@ -389,6 +389,7 @@ MODULE_EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         ("compile", "custom_gradient", "make_jaxpr", "pmap", "primitive"), _A_TRANSFORM
     ),
+    **dict.fromkeys(("experimental", "func"), _A_TEXT),
     **dict.fromkeys(("hessian_vector_product", "make_jvp", "make_vjp"), _A_TRANSFORM),
     **dict.fromkeys(("map_fn", "remat", "switch_case"), _A_TRANSFORM),
     **dict.fromkeys(
@@ -399,7 +400,7 @@ MODULE_EXEMPT: dict[str, str] = {
         ("integrate", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats"),
         _A_TOOL,
     ),
-    **dict.fromkeys(("GradScaler", "device", "keras", "utils"), _A_TEXT),
+    **dict.fromkeys(("GradScaler", "device", "keras", "utils", "jax", "torch"), _A_TEXT),
     **dict.fromkeys(
         _OF_CONTAINERS.split(),
         "it is about containers; what it gives is tested with gt.tree",

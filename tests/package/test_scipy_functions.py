@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -221,7 +222,22 @@ def test_optimizers_take_our_gradients() -> None:
 
 
 def test_other_conversions_are_advised_as_before() -> None:
-    assert "a buffer of np.zeros_like" in refusal(np.asarray, np.ones(2))
+    assert "gt.zeros(n) for a buffer of np.zeros(n)" in refusal(np.asarray, np.ones(2))
+
+
+@pytest.mark.parametrize("make", [lambda: gt.zeros(3), lambda: gt.asarray(np.arange(3.0))])
+def test_buffers_that_the_error_names_record_everywhere(make: Callable[[], Any]) -> None:
+    def fill(x: Any) -> Any:
+        buffer = make()
+        buffer[0] = x
+        return np.sum(buffer**2)
+
+    assert gt.grad(fill)(3.0) == gt.jit(gt.grad(fill))(3.0) == 6.0
+    assert gt.vmap(gt.grad(fill))(np.array([3.0])) == 6.0
+    with gt.GradientTape() as tape:
+        x = tape.watch(3.0)
+        y = fill(x)
+    assert tape.gradient(y, x) == 6.0
 
 
 def test_a_conversion_in_a_function_that_scipy_calls_is_not_its_own() -> None:
