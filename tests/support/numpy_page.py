@@ -32,6 +32,7 @@ REFUSED = "refused"
 NOT_FOR_ARRAYS = "no arrays"
 
 MODULES: dict[str, types.ModuleType] = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
+_ONLY_LIKE = "with `like=t`, or in `gradtape.numpy`; else a recorded tensor raises"
 _CONVERTED = "NumPy turns its argument into an array without asking; use "
 
 
@@ -90,7 +91,7 @@ def _entry(name: str, function: Callable[..., Any]) -> Entry:
             errors.append(error)
             continue
         recorded = any(isinstance(one, Tensor) and one.requires_grad for one in results)
-        note = "with `like=t`; without it a recorded tensor raises" if name in LIKE else ""
+        note = _ONLY_LIKE if name in LIKE else ""
         status = DIFFERENTIABLE if recorded else UNTRACKED
         return Entry(name, status, note or _counterpart(function))
     if name in ONLY_ARRAYS:
@@ -133,6 +134,9 @@ The third column has the name in gradtape, which takes arrays and tensors alike,
 Ufuncs also have their methods (`reduce`, `accumulate`, `reduceat`, `outer`, `at`) and options
 (`where=`, `out=` a tensor, `dtype=`, `casting=`). In place of the class `np.vectorize` there is
 `gt.vectorize`, and `gt.vmap`, which is faster.
+
+This is NumPy itself. In [`gradtape.numpy`](drop-in.md#one-import-line) the same functions also take
+lists of tensors.
 """
 
 
