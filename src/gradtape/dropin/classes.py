@@ -1,4 +1,4 @@
-"""Classes of SciPy that make an object of ours from tensors."""
+"""SciPy's classes, which make an object of gradtape's class when called with tensors."""
 
 from __future__ import annotations
 

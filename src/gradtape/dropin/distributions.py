@@ -20,7 +20,7 @@ from gradtape.locks import load
 from gradtape.ops.adapt import Adapter
 
 _MODULE = "gradtape.scipy.stats"
-# They change random numbers, of which ours have none.
+# Methods that only set the random state, which distributions of tensors do not have.
 _WITHOUT_EFFECT = frozenset({"seed"})
 
 
@@ -125,7 +125,7 @@ def _method(theirs: Any, ours: Any, name: str, method: str) -> Callable[..., Any
         return of_class  # type: ignore[no-any-return]
     own = getattr(ours, method, None)
     adapter = None if own is None else _adapter(getattr(theirs, method), own, f"{name}.{method}")
-    # SciPy's `fit` looks for that of the base class by the type of the object.
+    # SciPy's `fit` finds the one of the base class by the type of the object.
     of_itself = getattr(theirs, method) if method == "fit" else None
 
     @functools.wraps(of_class)

@@ -27,7 +27,7 @@ class _Products:
 
     @lazy
     def holds_tensors(self) -> bool:
-        """Whether products with arrays are tensors, so that functions of `gradtape` are asked."""
+        """Whether products with arrays are tensors, so that calls go to gradtape's functions."""
         return isinstance(self.matvec(np.zeros(self.shape[1])), Tensor)
 
     def _init_dtype(self) -> None:

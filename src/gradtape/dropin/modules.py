@@ -13,12 +13,12 @@ from gradtape.dropin.methods import with_methods
 from gradtape.errors import MissingNameError
 from gradtape.locks import load
 
-# The module whose objects are distributions; to load it takes long.
+# The module of distributions, which is slow to import.
 _DISTRIBUTIONS = "scipy.stats"
 
 
 def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
-    """Make a module of functions for tensors a module under the name of SciPy's.
+    """Turn a module of functions for tensors into a drop-in for SciPy's of the same name.
 
     Its functions get SciPy's signatures, and call SciPy's where there is no tensor. The names it
     lacks are SciPy's own.
@@ -26,8 +26,8 @@ def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
     Args:
         namespace: The `globals()` of the module, after its imports; its name says which module of
             SciPy it stands for.
-        ours: Functions that call functions of users, which may know tensors that are not among the
-            arguments: they are ours in any case.
+        ours: Names of functions that are always gradtape's. They call the user's functions, which
+            may use tensors that are not among the arguments.
     """
     module = namespace["__name__"]
     short = module.removeprefix("gradtape.")
@@ -40,7 +40,7 @@ def make_scipy(namespace: dict[str, Any], *, ours: str = "") -> None:
     for name in names:
         own, original = namespace[name], getattr(theirs, name, None)
         if isinstance(own, types.FunctionType) and callable(original) and name not in ours.split():
-            # What it is called on tensors is found elsewhere: `gt.linalg.det`, `gt.digamma`.
+            # Errors give the name under which `own` is public elsewhere: `gt.linalg.det`.
             own = drop_in(original, explained(own, own.__module__), f"{short}.{name}")
         elif short == _DISTRIBUTIONS and is_distribution(original):
             own = drop_in_distribution(original, own, name)

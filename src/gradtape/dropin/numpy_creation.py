@@ -229,10 +229,10 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
 
 
 def isscalar(element: Any) -> bool:
-    """`np.isscalar`, also True of a 0-d tensor, which stands for a number.
+    """`np.isscalar`, which is True for 0-d tensors, too.
 
     Args:
-        element: What is asked about.
+        element: The object to test.
 
     >>> import gradtape.numpy as gnp
     >>> gnp.isscalar(gt.ones(())), gnp.isscalar(gt.ones(1))
@@ -264,7 +264,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None, **options: Any) -> Any:
-    """`np.require`; of a tensor it is `np.asarray`, as its memory is its own affair.
+    """`np.require`; for a tensor `np.asarray`, as the layout of its memory cannot be chosen.
 
     Args:
         a: What to convert.

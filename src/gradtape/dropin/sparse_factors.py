@@ -24,10 +24,10 @@ def splu(
     Args:
         A: The matrix, whose numbers may be a tensor.
         permc_spec: In which order columns are eliminated.
-        diag_pivot_thresh: A setting of SuperLU,
-        relax: another one,
-        panel_size: another one,
-        options: and further ones, as in SciPy.
+        diag_pivot_thresh: A setting of SuperLU, as in SciPy.
+        relax: A setting of SuperLU.
+        panel_size: A setting of SuperLU.
+        options: Further settings of SuperLU by name.
 
     Returns:
         An object with a method `solve(rhs, trans="N")`, which takes tensors.

@@ -66,7 +66,7 @@ def at(x: ArrayLike, /) -> At:
 
 
 class At:
-    """An array that waits for its index: `x.at`."""
+    """`x.at`, to be indexed in brackets."""
 
     __slots__ = ("_array",)
 
@@ -136,7 +136,7 @@ class Part:
         """`x[index] /= values`. Where an index repeats, it is divided by all values.
 
         Raises:
-            DTypeError: The array holds integers or truth values, which quotients are not.
+            DTypeError: The array holds integers or truth values, but quotients are floats.
 
         >>> gt.at(np.ones(3))[[0, 0, 2]].divide([2.0, 2.0, 5.0])
         array([0.25, 1.  , 0.2 ])
@@ -181,8 +181,7 @@ class Part:
                 compiled code cannot know whether indices repeat.
 
         Raises:
-            UnsupportedError: The indices are not known before the code runs, in compiled or batched
-                code, so that neither is how often they repeat.
+            UnsupportedError: In compiled or batched code it is not known how often indices repeat.
 
         >>> gt.at(np.array([2.0, 3.0]))[[0, 0]].apply(np.square)
         array([16.,  3.])
@@ -412,7 +411,7 @@ def _or_end(item: Any, size: int) -> Any:
 
 
 def _nothing(dtype: np.dtype[Any]) -> Any:
-    """What is read out of bounds if nothing was said."""
+    """What is read out of bounds by default."""
     if dtype.kind == "b":
         return True
     if dtype.kind in "iu":

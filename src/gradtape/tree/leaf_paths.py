@@ -1,4 +1,4 @@
-"""Leaves with the way to each of them."""
+"""Leaves with their paths."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Path(tuple[Any, ...]):
 
 
 class _Field(str):
-    """The name of a field: a string that knows it is no key."""
+    """The name of a field, to tell it from a key of a dict."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Classes that are containers because someone said so."""
+"""Register classes as containers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def register(
     """Make a class a container of arrays, as lists and dicts are: a function, or a decorator.
 
     Dataclasses and attrs classes are containers without it, and so are named tuples. It may be
-    called for them, too: what is said here counts from then on.
+    called for them, too: the registration then takes precedence.
 
     Args:
-        cls: The class; instances of its subclasses are not meant.
+        cls: The class; its subclasses are not included.
         flatten: Returns a pair: what an instance holds, as a sequence of arrays or of containers,
             and the rest of it, which has to be hashable and is compared by `==`. A third entry may
             name the attributes that hold the former, for messages. Without it, the method

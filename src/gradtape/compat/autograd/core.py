@@ -81,7 +81,9 @@ def pulled(fun: Function, run: Pullback, seeds: Sequence[Any], *, last: bool = F
 
 
 def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
-    """Run a function; returns the map from cotangents of its result to its argument's, and it.
+    """Run a function; returns its vjp, and its result.
+
+    The vjp takes a cotangent of the result and returns that of the argument.
 
     >>> from gradtape.compat.autograd.core import make_vjp
     >>> vjp, value = make_vjp(lambda x: x * x, 3.0)
@@ -94,7 +96,7 @@ def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
     independent = all(node is None for node, _ in run.ends)
 
     def vjp(g: Any) -> Any:
-        # As in autograd, any cotangent will do for a result that nothing comes back from.
+        # As in autograd, a result that does not depend on the argument takes any cotangent.
         return pulled(fun, run, [] if independent else run.seed(g))
 
     return vjp, value

@@ -1,4 +1,4 @@
-"""What functions with rules of their own are made with."""
+"""Tools for functions with derivatives of their own: `primitive`, `defvjp` and others."""
 
 from gradtape.compat.autograd.core import (
     JVPNode as JVPNode,

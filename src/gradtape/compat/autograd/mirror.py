@@ -1,4 +1,4 @@
-"""Modules that show the names of another one."""
+"""Modules that re-export the names of other modules."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def mirror(namespace: dict[str, Any], *places: str, keep: bool = False) -> None:
     Args:
         namespace: The `globals()` of the module.
         *places: Where to look, the first first: `"module"`, or `"module:name"` for an object there.
-        keep: Whether to find a name without a detour the second time. Not for a module with
-            functions of its own: in these, NumPy's `any` would take the place of Python's.
+        keep: Whether to store the names that were found in the namespace. Not for a module with
+            functions of its own: in these, NumPy's `any` would replace Python's.
     """
 
     def others() -> list[Any]:

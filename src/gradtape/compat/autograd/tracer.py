@@ -196,7 +196,7 @@ class JVPNode(Node):
 
 
 class TraceStack:
-    """Stands for autograd's count of running traces, which programs of it open traces by."""
+    """Stands for autograd's stack of traces, with which programs for autograd open traces."""
 
     def new_trace(self) -> Any:
         """Refuse: `trace` runs a function in a trace of its own."""

@@ -30,7 +30,7 @@ def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
             While a function is traced, its values are not known, and are not checked.
 
     Raises:
-        ShapeError: `X` is something else, or of no size that distances have.
+        ShapeError: `X` is no vector or square matrix, or a vector whose size is not n·(n − 1)/2.
         ArgumentError: The matrix is not symmetric, or its diagonal is not 0.
 
     >>> from gradtape.scipy.spatial import distance

@@ -115,7 +115,7 @@ _METRICS = (
 )
 # By all of their names.
 _NAMED = {name: metric for metric, others in _METRICS for name in (metric.name, *others)}
-# Those that compare for being equal, or take numbers for truth values.
+# Metrics of equal coordinates or of truth values, which are piecewise constant.
 _WITHOUT_DERIVATIVE = {
     *("dice", "hamming", "hamm", "ha", "h", "matching", "jaccard", "jacc", "ja", "j"),
     *("rogerstanimoto", "russellrao", "sokalsneath", "yule"),
@@ -148,7 +148,7 @@ def _metric(name: str, given: Any) -> Metric | Callable[..., Any]:
 def _checked(
     name: str, metric: Metric, points: Sequence[Any], given: dict[str, Any]
 ) -> dict[str, Any]:
-    """The options of a metric with what SciPy puts in for those that are left out."""
+    """The options of a metric, with SciPy's defaults for those left out."""
     for option in given:
         if option not in metric.options:
             taken = ", ".join(f"{known}=" for known in metric.options) or "no options"

@@ -21,7 +21,7 @@ from gradtape.typing import Array, ArrayLike
 class _Count(NamedTuple):
     """Where a method is evaluated."""
 
-    k: Any  # at place 0
+    k: Any  # at loc 0
     safe: Any  # the same, and a count of the support where it is outside
     inside: Any
     shapes: list[Any]

@@ -32,7 +32,7 @@ from gradtape.typing import Array, ArrayLike
 class _Point(NamedTuple):
     """Where a method is evaluated."""
 
-    z: Any  # at place 0 and scale 1
+    z: Any  # at loc 0 and scale 1
     safe: Any  # the same, and a point of the support where it is outside
     log_safe: Any  # the logarithm of that, if the support begins at 0
     inside: Any
@@ -190,7 +190,7 @@ class Continuous(Distribution):
         return self._result(value, inside & as_array(scale > 0), shapes, dtype)
 
     def median(self, *args: Any, **kwds: Any) -> Array:
-        """The median: the quantile of a half.
+        """The median.
 
         >>> gt.scipy.stats.norm.median(3.0, 2.0)
         np.float64(3.0)
@@ -209,7 +209,7 @@ class Continuous(Distribution):
     # ---- where formulas hold -----------------------------------------------------------------
 
     def _point(self, name: str, x: Any, args: Any, kwds: Any) -> _Point:
-        """The argument at place 0 and scale 1, and the parameters."""
+        """The argument at loc 0 and scale 1, and the parameters."""
         x = weak_or_array(x)
         found, shapes, dtype = self._arguments(name, args, kwds, x)
         loc, scale = found["loc"], found["scale"]

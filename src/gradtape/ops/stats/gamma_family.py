@@ -1,4 +1,4 @@
-"""Distributions of incomplete gamma and beta functions, at place 0 and scale 1."""
+"""Distributions of incomplete gamma and beta functions, at loc 0 and scale 1."""
 
 from __future__ import annotations
 

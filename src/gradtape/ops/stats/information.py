@@ -1,4 +1,4 @@
-"""The entropy of shares."""
+"""The entropy of discrete distributions."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
         return sum_over(self.weights * (ndtr(above) - ndtr(below)))
 
     def resample(self, *_args: Any, **_kwds: Any) -> Array:
-        """Not for tensors: draw from SciPy's, of `t.detach().numpy()`.
+        """Refuse: draw from SciPy's estimate of `t.detach().numpy()`.
 
         Raises:
             UnsupportedError: In any case.

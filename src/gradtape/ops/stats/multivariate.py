@@ -93,7 +93,7 @@ class MultivariateNormal(Named):
     def __call__(
         self, mean: ArrayLike = None, cov: ArrayLike = 1, allow_singular: bool = False
     ) -> Frozen:
-        """The distribution with parameters given for good.
+        """The frozen distribution, with these parameters.
 
         >>> gt.scipy.stats.multivariate_normal(np.zeros(2), 4.0).entropy()
         np.float64(4.224171427529236)
@@ -248,7 +248,7 @@ class Dirichlet(Named):
     name = "dirichlet"
 
     def __call__(self, alpha: ArrayLike) -> Frozen:
-        """The distribution with parameters given for good.
+        """The frozen distribution, with these parameters.
 
         >>> gt.scipy.stats.dirichlet(np.ones(3)).pdf(np.array([0.2, 0.3, 0.5]))
         np.float64(2.0)
@@ -360,7 +360,7 @@ class Multinomial(Named):
     name = "multinomial"
 
     def __call__(self, n: ArrayLike, p: ArrayLike) -> Frozen:
-        """The distribution with parameters given for good.
+        """The frozen distribution, with these parameters.
 
         >>> gt.scipy.stats.multinomial(2, np.array([0.5, 0.5])).pmf(np.array([1, 1]))
         np.float64(0.5)

@@ -1,4 +1,4 @@
-"""The normal distribution and those made of it, by their formulas at place 0 and scale 1."""
+"""The normal distribution and those made of it, by their formulas at loc 0 and scale 1."""
 
 from __future__ import annotations
 

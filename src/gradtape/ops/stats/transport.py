@@ -1,4 +1,4 @@
-"""Distances between distributions that are given by observations."""
+"""Distances between distributions given by observations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _observations(name: str, values: Any) -> Any:
 
 
 def _share(values: Any, weights: Any, places: Any) -> Any:
-    """The share of the mass up to each of some places."""
+    """The cumulative share of the mass at given points."""
     values = stop_gradient(values)
     before = searchsorted(sort(values), stop_gradient(places), "right")
     if weights is None:

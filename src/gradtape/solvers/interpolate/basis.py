@@ -117,7 +117,7 @@ def repeated(x: Any, times: int) -> Any:
 
 
 def end_derivatives(t: Any, k: int, at: Any, order: int, first: int) -> Any:
-    """A derivative at one point of k + 1 B-splines, the first of which has a number."""
+    """The derivative of some order, at one point, of the B-splines `first` to `first + k`."""
     count = t.shape[0] - k - 1
     chosen = np.zeros((count, k + 1))
     chosen[first + np.arange(k + 1), np.arange(k + 1)] = 1.0

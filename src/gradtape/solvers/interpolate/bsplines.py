@@ -107,7 +107,7 @@ class BSpline(Interpolator):
 
     @classmethod
     def basis_element(cls, t: Any, extrapolate: Extrapolate = True) -> Self:
-        """The B-spline on some knots, of two degrees less than there are knots.
+        """The B-spline on given knots; its degree is their number less two.
 
         Args:
             t: The knots.

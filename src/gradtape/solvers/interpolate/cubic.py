@@ -88,7 +88,7 @@ class CubicHermiteSpline(PPoly):
 
 
 class PchipInterpolator(CubicHermiteSpline):
-    """The cubic interpolator that rises and falls as the values do, as SciPy's of that name.
+    """The cubic interpolator that is monotone where the values are, as SciPy's of that name.
 
     Args:
         x: The knots, in rising order.
@@ -119,7 +119,7 @@ class PchipInterpolator(CubicHermiteSpline):
 
 
 class Akima1DInterpolator(CubicHermiteSpline):
-    """The cubic interpolator that a value far off moves only nearby, as SciPy's of that name.
+    """The cubic interpolator in which an outlier has an effect only nearby, as SciPy's class.
 
     Args:
         x: The knots, in rising order.

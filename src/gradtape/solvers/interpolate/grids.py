@@ -299,7 +299,7 @@ def _interpolated(
 
 
 def _line_weights(g: Any, p: Any, nearest: bool) -> Weights:
-    """Both neighbours; or the one that is nearer, of which a half goes down."""
+    """Both neighbours and their weights; or the nearer one, where a half is rounded down."""
     if g.shape[0] == 1:
         return np.zeros(p.shape, np.int64), (0.0 * p + 1.0)[:, None]
     i = interval(g, p, 0, g.shape[0] - 2)
@@ -338,7 +338,7 @@ def _summed(values: Any, weights: Sequence[Weights]) -> Any:
 
 
 def _pchip(grid: Sequence[Any], values: Any, at: Sequence[Any]) -> Any:
-    """One axis after the other, the last one first, with slopes of what the others gave."""
+    """PCHIP along one axis after the other, beginning with the last."""
     if values.dtype.kind == "c":
         raise ArgumentError(f"{_NAME}: got complex values for 'pchip', expected real ones")
     count = len(grid)

@@ -133,7 +133,7 @@ class BarycentricInterpolator(Interpolator):
 
 
 def _spread(xi: Any) -> Any:
-    """What distances are divided by: products of those in an interval of length 4 stay small."""
+    """The divisor of distances: in an interval of length 4 their products do not overflow."""
     return stop_gradient(max_of(xi) - min_of(xi)) / 4.0 if xi.shape[0] > 1 else np.float64(1.0)
 
 

@@ -64,7 +64,7 @@ def _pchip_end(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
 
 
 def akima_slopes(x: Any, y: Any, modified: bool) -> Any:
-    """Slopes by the four nearest lines, of which those that bend less weigh more."""
+    """Slopes as weighted means of the nearest secants, by Akima's rule."""
     _, slope = secants(x, y)
     if y.shape[0] == 2:
         return concatenate([slope, slope])
@@ -140,7 +140,7 @@ def _one(h: Any) -> Any:
 
 
 def periodic_slopes(x: Any, y: Any) -> Any:
-    """Slopes of the spline that goes on at its end as it began."""
+    """Slopes of the periodic spline."""
     width, slope = secants(x, y)
     count = x.shape[0]
     if count == 2:

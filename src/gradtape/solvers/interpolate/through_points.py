@@ -148,7 +148,7 @@ def _conditions(end: Any, shape: tuple[int, ...]) -> Conditions:
 
 
 def _coefficients(x: Any, y: Any, t: Any, k: int, first: Conditions, last: Conditions) -> Any:
-    """Those of the spline through points, which are in a band of equations."""
+    """The coefficients of the spline through points: the solution of banded equations."""
     size, points = t.shape[0] - k - 1, x.shape[0]
     before, after = len(first[0]), len(last[0])
     if size - points != before + after:

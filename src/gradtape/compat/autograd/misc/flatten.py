@@ -73,7 +73,7 @@ def _collected(value: Any, parts: list[Any]) -> Function:
 
 
 def flatten_func(func: Function, example: Any) -> tuple[Function, Function, Any]:
-    """Make a function of containers one of vectors.
+    """Turn a function of containers into one of vectors.
 
     Args:
         func: A function whose first argument and result are nested containers.

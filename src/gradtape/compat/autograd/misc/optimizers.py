@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 
 def unflatten_optimizer(optimize: Function) -> Function:
-    """Make an optimizer of flat vectors one of nested containers.
+    """Turn an optimizer of flat vectors into one of nested containers.
 
     Args:
         optimize: `optimize(grad, x, callback, ...)`, which works on vectors.

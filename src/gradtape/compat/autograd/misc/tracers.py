@@ -66,8 +66,8 @@ def const_graph_unary(fun: Function) -> Function:
 def const_graph(fun: Function, *args: Any, **kwargs: Any) -> Function:
     """A function that is run once; later calls repeat the ops that depended on its arguments.
 
-    The function must take the same way each time, and arguments of the same shapes. `gt.jit` also
-    makes machine code of it.
+    The function must take the same branches each time, and arguments of the same shapes. `gt.jit`
+    also makes machine code of it.
 
     Args:
         fun: The function.
@@ -119,5 +119,5 @@ class FullGraphNode(Node):
 
 
 def full_graph(fun: Function, *args: Any, **kwargs: Any) -> Any:
-    """The node of the result of a function, from which all it was computed from can be reached."""
+    """The node of a function's result; its parents lead back to the arguments."""
     return trace(FullGraphNode.new_root(), lambda args: fun(*args, **kwargs), args)[1]

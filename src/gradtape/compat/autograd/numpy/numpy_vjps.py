@@ -71,7 +71,7 @@ def replace_zero(x: Any, val: Any) -> Any:
 
 
 def balanced_eq(x: Any, z: Any, y: Any) -> Any:
-    """1 where x is z and y is not, 1/2 where both are, else 0: who gets the slope of a maximum."""
+    """1 where x is z and y is not, 1/2 where both are, else 0: shares of a maximum's slope."""
     return (x == z) / (1.0 + (x == y))
 
 

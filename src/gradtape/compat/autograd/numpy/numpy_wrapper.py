@@ -1,4 +1,4 @@
-"""What autograd wraps NumPy with."""
+"""autograd's helpers for wrapping NumPy."""
 
 from __future__ import annotations
 

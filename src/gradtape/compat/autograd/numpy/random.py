@@ -1,4 +1,4 @@
-"""`autograd.numpy.random`: NumPy's module with functions that take tensors."""
+"""`autograd.numpy.random`: `numpy.random` as it is."""
 
 import typing as _typing
 
