@@ -365,7 +365,7 @@ def test_our_error_inside_numpys_comes_out_as_ours():
         return np.sum(out)
 
     for transform in (gt.grad, gt.jacfwd, gt.jacrev, gt.vmap):
-        with pytest.raises(GradtapeError, match=r"zeros_like|where") as caught:
+        with pytest.raises(GradtapeError, match=r"gt\.zeros|where") as caught:
             transform(fills)(np.ones((3, 3)) if transform is gt.vmap else X)
         assert isinstance(caught.value, ConversionError)
 

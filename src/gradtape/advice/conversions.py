@@ -27,10 +27,11 @@ from gradtape.errors import ConversionError
 _DETACHED = "; t.detach() computes without gradient"
 _OF_NUMPY = (
     "To print, plot or log the value, use t.item() or t.detach().numpy(). To keep its gradient, "
-    "leave the conversion out, or write np.sin for math.sin, np.stack for np.array, gt.zeros(n) "
-    "for a buffer of np.zeros(n), and gt.asarray(array) for any other array that is written to; "
-    "or `import gradtape.numpy as np`, whose np.array takes tensors with any dtype, and whose "
-    "zeros, ones, empty, full and eye make buffers that record inside gt.grad and other transforms"
+    "leave the conversion out, or use np.sin instead of math.sin, np.stack instead of np.array, a "
+    "buffer of gt.zeros(n) instead of np.zeros(n), and gt.asarray(array) instead of another array "
+    "that is written to; or `import gradtape.numpy as np`, whose np.array takes tensors with any "
+    "dtype, and whose zeros, ones, empty, full and eye make buffers that record inside gt.grad and "
+    "other transforms"
 )
 # What NumPy says of arrays of objects.
 _OBJECTS = re.compile(

@@ -16,7 +16,14 @@ from gradtape.core.aval import aval_of, is_numeric
 from gradtape.core.call import is_differentiable
 from gradtape.core.state import adopted
 from gradtape.core.tensor import Tensor, as_value
-from gradtape.errors import ArgumentError, DTypeError, GradtapeError, ShapeError, a_type
+from gradtape.errors import (
+    ArgumentError,
+    ConversionError,
+    DTypeError,
+    GradtapeError,
+    ShapeError,
+    a_type,
+)
 
 
 def run(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -108,13 +115,18 @@ def primal(value: Any, transform: str, where: str | containers.Place) -> Any:
     return value
 
 
-def check_results(transform: str, out: Any, leaves: Sequence[Any]) -> None:
-    """Raise for results of a function that are no numbers: derivatives in them would get lost.
+def check_results(
+    transform: str, out: Any, leaves: Sequence[Any], made_plain: str | None = None
+) -> None:
+    """Raise for results of a function in which derivatives would get lost.
+
+    They are no numbers, or plain numbers although a method made plain numbers of tensors.
 
     Args:
         transform: The name of the transform, for messages.
         out: What the function returned.
         leaves: The same, flattened.
+        made_plain: The method, `item()`; None if there was none.
     """
     for n, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor):
@@ -128,6 +140,12 @@ def check_results(transform: str, out: Any, leaves: Sequence[Any]) -> None:
                 "gt.tree.register; what is not to be differentiated is returned beside the "
                 "result, with has_aux=True"
             )
+    if made_plain and leaves and not any(isinstance(leaf, Tensor) for leaf in leaves):
+        raise ConversionError(
+            f"{transform}: the function returned plain numbers, and tensors were read as plain "
+            f"numbers by {made_plain} on the way, so that the derivative would be lost. Leave "
+            f"{made_plain} out; if the result is constant, return gt.asarray(result)"
+        )
 
 
 def checked(value: Any, like: Any, transform: str, what: str | containers.Place, of: str) -> Any:

@@ -112,8 +112,8 @@ class BatchLevel(Level):
 
 _WHERE = "use np.where (or gt.where) instead of branching on it or indexing with a mask"
 _JOIN = (
-    "join tensors with np.stack (or gt.stack), and fill a buffer of np.zeros_like(x, shape=n); or "
-    "`import gradtape.numpy as np`, whose np.array and np.zeros(n) take tensors"
+    "join tensors with np.stack (or gt.stack), and fill a buffer of gt.zeros(n); or `import "
+    "gradtape.numpy as np`, whose np.array and np.zeros(n) take tensors"
 )
 _NUMBER = f"use np.sin instead of math.sin; {_JOIN}"
 _SIZE = (

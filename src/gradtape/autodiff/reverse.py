@@ -71,7 +71,7 @@ class Pullback:
             out, aux = output_and_aux(out, name)
             self.aux = containers.map_leaves(self._plain, aux)
         self.outs, self._out_structure = containers.flatten(out)
-        check_results(name, out, self.outs)
+        check_results(name, out, self.outs, segment.made_plain)
 
     def _plain(self, value: Any) -> Any:
         """A result without this transform's level."""

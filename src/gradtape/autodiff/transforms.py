@@ -79,7 +79,7 @@ def jvp(
     finally:
         level.active = False
     out, aux = output_and_aux(out, "jvp") if has_aux else (out, None)
-    check_results("jvp", out, containers.flatten(out)[0])
+    check_results("jvp", out, containers.flatten(out)[0], level.made_plain)
 
     taken = {id(value) for value in (*leaves, *directions)}
 

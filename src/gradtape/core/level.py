@@ -28,9 +28,11 @@ class Level:
     Attributes:
         lazy: Whether it is a graph that derivatives of its tensors are added to later on.
         modes: Modes that see every op on its tensors, as in a block of their own.
+        made_plain: The method that last made plain numbers of one of its tensors, `item()`; None
+            if none did.
     """
 
-    __slots__ = ("active", "label", "number")
+    __slots__ = ("active", "label", "made_plain", "number")
     lazy = False
     modes: tuple[Any, ...] = ()
 
@@ -38,6 +40,7 @@ class Level:
         self.number = number
         self.label = label
         self.active = True
+        self.made_plain: str | None = None
 
     def process(self, op: Op, args: list[Any], params: dict[str, Any]) -> Any:
         """Run `op` on operands, at least one of which belongs to this level."""

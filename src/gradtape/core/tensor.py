@@ -262,11 +262,14 @@ class Tensor:
         value = innermost(self, "item()")
         if value.size != 1:
             raise ShapeError(f"item: got shape {self.shape}, expected exactly one element")
+        _note_made_plain(self, "item()")
         return value.item()
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers, even while being recorded."""
-        return innermost(self, "tolist()").tolist()
+        value = innermost(self, "tolist()")
+        _note_made_plain(self, "tolist()")
+        return value.tolist()
 
     def numpy(self) -> Any:
         """The value as a read-only NumPy array; raises while it is being recorded."""
@@ -462,6 +465,13 @@ def innermost(tensor: Tensor, what: str = "the value", *, show: bool = False) ->
             value.record.segment.read(value, what)
         value = value.value
     return value
+
+
+def _note_made_plain(tensor: Tensor, method: str) -> None:
+    """Tell the level of a tensor that its value was read as plain numbers, by which method."""
+    record = tensor.peek().record
+    if record is not None:
+        record.segment.made_plain = method
 
 
 def concrete(tensor: Tensor, what: str) -> Any:
