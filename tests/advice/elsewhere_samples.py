@@ -415,7 +415,7 @@ MODULE_EXEMPT: dict[str, str] = {
 # ---- methods of tensors -------------------------------------------------------------------------
 
 _OF_NUMPY = (
-    "angle arccos arcsin arcsinh arctan arctanh argwhere ceil corrcoef cosh deg2rad exp2 expm1 fix "
+    "angle arccos arcsin arcsinh arctan arctanh argwhere ceil corrcoef cosh deg2rad exp2 expm1 "
     "fliplr flipud floor i0 isfinite isinf isnan isneginf isposinf log10 log1p log2 logical_not "
     "negative positive rad2deg reciprocal sign signbit sinc sinh square tan trunc"
 )
@@ -428,6 +428,7 @@ _ONE = {
     "count_nonzero": "12",
     "cov": "np.cov(x)",
     "digamma": "scipy.special.digamma(x)",
+    "fix": "np.trunc(x)",  # NumPy 2.5 warns of np.fix
     **{n: f"scipy.special.{n}(x)" for n in ("erf", "erfc", "erfinv")},
     "lgamma": "scipy.special.gammaln(x)",
     "nanmean": "x.mean()",

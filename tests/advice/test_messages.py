@@ -17,7 +17,7 @@ from numpy import polynomial
 
 import gradtape as gt
 import our_scipy
-from builds import needs_scipy_1_17
+from builds import SCIPY, needs_scipy_1_17
 from gradtape.advice.foreign_names import MODULE
 from gradtape.advice.tensor_attributes import TENSOR
 from gradtape.errors import (
@@ -340,7 +340,9 @@ def test_conversions_name_the_way_out(name: str, transform: str) -> None:
         "jit": lambda: gt.jit(total)(X),
         "vmap": lambda: gt.vmap(total)(np.stack([X, X])),
     }
-    with pytest.raises(ConversionError) as caught:
+    # SciPy 1.15 does not convert what it cannot take; what helps is added to its own error.
+    error = ValueError if name == "sparse maximum" and SCIPY < (1, 16) else ConversionError
+    with pytest.raises(error) as caught:
         calls[transform]()
     # Those that have no value at all say so first.
     said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])

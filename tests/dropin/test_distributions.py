@@ -95,8 +95,11 @@ def test_arrays_give_what_scipy_gives(name: str) -> None:
     assert dir(theirs) == [each for each in dir(ours) if each != "on_tensors"]
     for attribute in ("name", "shapes", "numargs", "a", "b", "badvalue"):
         assert str(getattr(ours, attribute)) == str(getattr(theirs, attribute))
+    # SciPy integrates for each of these anew; they are among what `stats` gives.
+    slow = ("var", "std", "moment") if name == "vonmises" else ()
     for method, args in calls(name).items():
-        identical(getattr(ours, method)(*args), getattr(theirs, method)(*args))
+        if method not in slow:
+            identical(getattr(ours, method)(*args), getattr(theirs, method)(*args))
     place = calls(name)["mean"]
     frozen, expected = ours(*place), theirs(*place)
     assert type(frozen) is type(expected)

@@ -9,13 +9,14 @@ import numpy as np
 import scipy
 
 # By the first release that does what the case is about: stacks of matrices, complex signals that do
-# not warn, dtypes that are kept, mistakes that were mended.
+# not warn, dtypes that are kept, mistakes that were mended, the order of a pair of roots.
 SINCE = {
     "scipy 1.16": """
         solve_sylvester-batched solve_discrete_lyapunov-batched solve_triangular-batched
         structured-pos-batched lu_solve-batched sqrtm affine_transform-image-diagonal
         resample-signal-complex-5-2 resample-signal-spectrum resample-signal-times
         welch-density-complex csd-density-complex lfiltic-more lfiltic-more-outputs
+        lp2bs_zpk-design
     """,
     "scipy 1.17": "lombscargle-more-True-True median_abs_deviation-scaled boxcox_llf-rows",
     "numpy 2.2": "quantile-closest_observation-ends",

@@ -199,18 +199,30 @@ POSITIVE = np.array([1.5, 2.2, 3.3, 4.0])
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives_at_repeated_places(name: str) -> None:
     check_grads(lambda x, v: update(name, x, PLACES, v) ** 2, (POSITIVE, V))
-    check_grads(gt.jit(lambda x, v: update(name, x, PLACES, v)), (POSITIVE, V))
+    check_grads(gt.jit(lambda x, v: update(name, x, PLACES, v)), (POSITIVE, V), order=1)
+    bends = gt.hessian(lambda x, v: np.sum(UP * update(name, x, PLACES, v)), (0, 1))
+    for compiled, eager in zip(
+        gt.tree.leaves(gt.jit(bends)(POSITIVE, V)), gt.tree.leaves(bends(POSITIVE, V)), strict=True
+    ):
+        np.testing.assert_allclose(compiled, eager, rtol=1e-12, atol=1e-12)
     check_grads(lambda x, v: update(name, x, FAR[:3], v, mode="drop"), (POSITIVE, V))
     check_grads(lambda x, v: update(name, x, FAR[:3], v, mode="clip"), (POSITIVE, V))
     check_grads(lambda x, v: update(name, x, slice(0, 3), v), (POSITIVE, V))
+
+
+def product(x: Any, v: Any) -> Any:
+    return gt.at(x)[[0, 0]].multiply(v)
+
+
+compiled_product = gt.jit(product)  # once for all zeros, as are its derivatives
 
 
 @pytest.mark.parametrize("zeros", list(itertools.product((0.0, 1.5), repeat=3)))
 def test_products_at_zeros(zeros: tuple[float, ...]) -> None:
     # d/dx, d/dv and all second derivatives of x·v₀·v₁ are those of a product, also where it is 0.
     x, v = np.array([zeros[0], 7.0]), np.array(zeros[1:])
-    check_grads(lambda x, v: gt.at(x)[[0, 0]].multiply(v), (x, v))
-    check_grads(gt.jit(lambda x, v: gt.at(x)[[0, 0]].multiply(v)), (x, v))
+    check_grads(product, (x, v))
+    check_grads(compiled_product, (x, v))
     curvature = gt.hessian(lambda v: x[0] * gt.at(np.ones(2))[[0, 0]].multiply(v)[0])(v)
     np.testing.assert_allclose(curvature, [[0.0, x[0]], [x[0], 0.0]], rtol=1e-14)
 

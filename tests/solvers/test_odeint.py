@@ -41,7 +41,7 @@ def test_values_are_scipys() -> None:
 
 def test_derivatives() -> None:
     def end(y0: Any, friction: Any, pull: Any) -> Any:
-        return solution(gt.asarray(y0), TIMES, friction, pull)[-1]
+        return solution(gt.asarray(y0), TIMES[:5], friction, pull)[-1]
 
     check_grads(end, (START, 0.25, 5.0), order=1, rtol=1e-4, atol=1e-4)
 
@@ -57,7 +57,7 @@ def test_derivatives_in_times() -> None:
     def values(t: Any) -> Any:
         return solution(gt.tensor(START), t, 0.25, 5.0)
 
-    check_grads(values, (TIMES[:4],), order=1, rtol=1e-4, atol=1e-4)
+    check_grads(values, (TIMES[:3],), order=1, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("way", [{"method": "Radau"}, {"gradient": "adjoint"}, {"rtol": 1e-10}])

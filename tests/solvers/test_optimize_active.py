@@ -10,6 +10,7 @@ import pytest
 import scipy.optimize
 
 import gradtape as gt
+from builds import SCIPY
 from gradtape.errors import ConvergenceError
 
 optimize = gt.scipy.optimize
@@ -37,6 +38,9 @@ def test_a_fit_in_small_units_is_not_at_its_bounds() -> None:
 @pytest.mark.parametrize("upper", [1e-3, None])
 @pytest.mark.parametrize("method", ["L-BFGS-B", "TNC", "SLSQP"])
 def test_a_minimum_in_small_units_is_not_at_its_bounds(method: str, upper: Any) -> None:
+    if method == "SLSQP" and upper and SCIPY < (1, 16):
+        pytest.skip("SciPy comes to no minimum")
+
     def solution(c: Any) -> Any:
         far = lambda x, c: np.sum((x / 1e-6 - c) ** 2)  # noqa: E731
         return minimize(far, np.array([1e-6]), (c,), method, bounds=[(0, upper)]).x / 1e-6

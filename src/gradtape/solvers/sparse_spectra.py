@@ -15,13 +15,15 @@ from gradtape.autodiff.host_call import host_call
 from gradtape.core.aval import Aval, aval_of
 from gradtape.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 from gradtape.ops.arguments import as_array, as_integer
-from gradtape.ops.cast import stop_gradient
+from gradtape.ops.arithmetic import abs as abs_of
+from gradtape.ops.cast import astype, stop_gradient
 from gradtape.ops.join import stack
 from gradtape.ops.linalg.common import check_fit
 from gradtape.ops.matmul import matmul
 from gradtape.ops.norm import inexact
-from gradtape.ops.reduce import sum as sum_of
+from gradtape.ops.reduce import max as max_of, sum as sum_of
 from gradtape.ops.sparse.arrays import as_sparse, is_sparse
+from gradtape.ops.which import all as all_of
 from gradtape.solvers.implicit import ImplicitFunction
 from gradtape.solvers.linear import linear_solver
 
@@ -84,8 +86,16 @@ def _found(name: str, function: Callable[[Any], Any], likes: Any, matrix: _Matri
     return [stop_gradient(one) for one in found]
 
 
+def _alone(values: Any) -> Any:
+    """For each value 1 if it differs from all others that were found, otherwise 0."""
+    size = abs_of(values)
+    rounding = 100 * np.finfo(values.dtype).eps * max_of(size)
+    apart = abs_of(values[:, None] - values[None]) > rounding
+    return astype(all_of(apart | np.eye(len(values), dtype=bool), axis=1), values.dtype)
+
+
 def _solution(
-    name: str, what: str, residual: Callable[..., Any], x: Sequence[Any], numbers: Any
+    name: str, what: str, residual: Callable[..., Any], x: Sequence[Any], alone: Any, numbers: Any
 ) -> Any:
     """A known solution of equations that depend on the numbers of a matrix, with derivatives.
 
@@ -94,18 +104,21 @@ def _solution(
         what: The value whose equations they are, for errors.
         residual: `residual(x, numbers)`, with a symmetric Jacobian by x.
         x: The solution, without derivatives.
+        alone: 0 for a value that is repeated, otherwise 1: a factor of the last equation. The
+            Jacobian is then singular not only but for rounding.
         numbers: The numbers of the matrix.
     """
     count = len(x)
 
     def equations(x: Any, _constants: Any, leaves: Sequence[Any]) -> Any:
-        return residual(x, leaves[count])
+        *first, last = residual(x, leaves[count + 1])
+        return (*first, leaves[count] * last)
 
     jacobian = f"a Jacobian of the equations of {what}, which may be repeated,"
     linear = linear_solver(name, jacobian, "auto")
     avals = [aval_of(leaf) for leaf in x]
     function = ImplicitFunction(name, equations, avals, (), linear, symmetric=True)
-    return function(lambda *leaves: leaves[:count], [*x, numbers], guesses=count)
+    return function(lambda *leaves: leaves[:count], [*x, alone, numbers], guesses=count)
 
 
 def _check_count(name: str, k: Any, most: int) -> int:
@@ -184,8 +197,9 @@ def eigsh(
         v, w = pair
         return matrix.times(numbers, v) - w * v, (1.0 - sum_of(v * v)) / 2.0
 
+    alone, what = _alone(values), "an eigenvalue"
     pairs = [
-        _solution("eigsh", "an eigenvalue", residual, (vectors[:, i], values[i]), matrix.numbers)
+        _solution("eigsh", what, residual, (vectors[:, i], values[i]), alone[i], matrix.numbers)
         for i in range(k)
     ]
     found = stack([w for _, w in pairs])
@@ -253,9 +267,13 @@ def svds(
         second = matrix.transposed_times(numbers, u) - s * v
         return first, second, 1.0 - (sum_of(u * u) + sum_of(v * v)) / 2.0
 
-    known = [(left[:, i], right[i], values[i]) for i in range(k)]
-    what = "a singular value"
-    triples = [_solution("svds", what, residual, one, matrix.numbers) for one in known]
+    alone, what = _alone(values), "a singular value"
+    triples = [
+        _solution(
+            "svds", what, residual, (left[:, i], right[i], values[i]), alone[i], matrix.numbers
+        )
+        for i in range(k)
+    ]
     found = stack([s for _, _, s in triples])
     if return_singular_vectors is False:
         return found

@@ -16,7 +16,10 @@ from gradtape.scipy.spatial import distance
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(0.1, 1.0, (9, 3)), RNG.uniform(0.1, 1.0, (4, 3))
 ALIASES = scipy.spatial.distance._METRIC_ALIAS
-BOOLEAN = ["dice", "hamming", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"]
+BOOLEAN = [
+    *("dice", "hamming", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"),
+    *("kulczynski1", "sokalmichener"),
+]
 
 
 @pytest.mark.parametrize("name", scipy.spatial.distance.__all__)

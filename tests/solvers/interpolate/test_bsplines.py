@@ -102,7 +102,7 @@ def test_derivatives_of_periodic_splines(k: int, count: int, rng: np.random.Gene
 
     x, y = X[:count], rng.normal(size=count - 1)
     check_grads(f, (x, y, POINTS), order=1, rtol=1e-5, atol=1e-5)
-    check_grads(lambda y, p: f(x, y, p), (y, POINTS), order=2, rtol=1e-5, atol=1e-5)
+    check_grads(lambda y, p: f(x, y, p), (y, POINTS), rtol=1e-5, atol=1e-5, entries=0)
     np.testing.assert_allclose(gt.jit(f)(x, y, POINTS), f(x, y, POINTS), rtol=1e-8, atol=1e-10)
 
 
@@ -138,7 +138,8 @@ def test_derivatives_of_bsplines(rng: np.random.Generator) -> None:
     def f(t: Any, c: Any, p: Any) -> Any:
         return ours.BSpline(t, c, 3)(p)
 
-    check_grads(f, (t, c, points), order=2, rtol=1e-4, atol=1e-4)
+    check_grads(f, (t, c, points), order=1, rtol=1e-4, atol=1e-4)
+    check_grads(f, (t, c, points), order=2, rtol=1e-4, atol=1e-4, entries=0)
     check_batches(f, t, c, points)
     check_grads(lambda c, p: f(T, c, p), (c, np.array([0.5, 1.5, 2.0001, -1.0, 6.0])), order=2)
     check_grads(lambda c, a: ours.BSpline(T, c, 3).integrate(a, 2.5), (c, 0.4), order=2)

@@ -52,8 +52,21 @@ def iterate(name: str, a: Any, b: Any, x0: Any, m: Any, options: Options) -> tup
     if "atol" in goal:  # minres has none
         goal["atol"] = goal["atol"] / scale
     start = None if x0 is None else x0 / scale
-    x, info = _method(name)(a, b / scale, x0=start, M=m, **goal)
+    solve = functools.partial(_method(name), a, b / scale, x0=start, M=m, **goal)
+    x, info = solve()
+    if callable(x):
+        x = _reached(solve, np.zeros_like(b) if start is None else start)
     return x * scale, int(info)
+
+
+def _reached(solve: Callable[..., Any], start: Any) -> Any:
+    """What a method came to before it broke down, where SciPy gives a function in its place.
+
+    SciPy 1.15 does so for `bicg` and `cgs`.
+    """
+    seen = [start]
+    solve(callback=seen.append)
+    return seen[-1]
 
 
 def converged(name: str, info: int, missed: Any, b: Any) -> None:
