@@ -38,7 +38,7 @@ from gradtape.core.state import (
     run_inside,
 )
 from gradtape.core.tape_modes import tapes_in_force
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, note_places
 from gradtape.core.walk import own, walk
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, a_type
 
@@ -375,9 +375,13 @@ class GradientTape:
                 "a new gt.GradientTape()"
             )
         if isinstance(value, Tensor | np.ndarray):
-            return self._watched(primal(value, "watch", "the value"))
-        _, values, structure = as_primals(value, "watch", "the value")
-        return containers.unflatten(structure, list(map(self._watched, values)))
+            watched = self._watched(primal(value, "watch", "the value"))
+            note_places((watched,), (value,))
+            return watched
+        leaves, values, structure = as_primals(value, "watch", "the value")
+        every = list(map(self._watched, values))
+        note_places(every, leaves)
+        return containers.unflatten(structure, every)
 
     def _watched(self, value: Any) -> Tensor:
         """One value as a leaf of this tape."""

@@ -25,7 +25,7 @@ from gradtape.core.finite import is_traced
 from gradtape.core.needed_ops import needed
 from gradtape.core.portable import Transformed
 from gradtape.core.state import adopted
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, note_places
 from gradtape.core.walk import own
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError, a_type
 
@@ -75,6 +75,7 @@ def jvp(
             level.dual(x, checked(t, x, "jvp", containers.Place("tangent", tangents, n), "primal"))
             for n, (x, t) in enumerate(zip(values, directions, strict=True))
         ]
+        note_places(duals, leaves)
         out = run(function, containers.unflatten(structure, duals), {})
     finally:
         level.active = False
@@ -139,6 +140,10 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             for leaf, axis in zip(leaves, axes, strict=True)
         ]
         records = [_record(leaf) for leaf in full]
+        for leaf, made_of in zip(full, leaves, strict=True):
+            # Elements of arrays are numbers; those of tensors may be buffers and parameters.
+            if isinstance(made_of, Tensor) and leaf is not made_of and not leaf.shape:
+                leaf._off = True
         given = containers.unflatten(structure, full)
         try:
             out = run(function, given, kwargs)
