@@ -416,7 +416,7 @@ class GradientTape:
         self._check_use("gradient")
         leaves, structure = containers.flatten(sources)
         origins = [self._on_tape(source, "source") for source in leaves]
-        ends = [self._on_tape(target, "target") for target in containers.flatten(targets)[0]]
+        ends = [self._on_tape(target, "target") for target in self._targets(targets)[0]]
         # The walk empties the list: nothing else may hold the cotangents.
         seeds = _seeds([end for end, _ in ends], output_gradients)
         scaler = getattr(self._amp, "scaler", None)
@@ -506,7 +506,7 @@ class GradientTape:
         """
         self._check_use("jacobian")
         leaves, structure = containers.flatten(sources)
-        outs, out_structure = containers.flatten(targets)
+        outs, out_structure = self._targets(targets)
         origins = [self._on_tape(source, "source", "jacobian") for source in leaves]
         ends = [self._on_tape(target, "target", "jacobian") for target in outs]
         for tensor, _ in (*origins, *ends):
@@ -583,7 +583,7 @@ class GradientTape:
         if targets is None:
             nodes = self._live_nodes()
         else:
-            tensors = containers.flatten(targets)[0]
+            tensors = self._targets(targets)[0]
             nodes = [self._on_tape(target, "target", "records")[1] for target in tensors]
         return records_of(nodes, {} if self._segment is None else self._segment.lines)
 
@@ -632,6 +632,17 @@ class GradientTape:
         segment = getattr(self, "_segment", None)  # a tape that was refused has none
         if segment is not None and segment.walkable:
             release.end((segment,), segment.label)
+
+    def _targets(self, targets: Any) -> tuple[list[Any], Any]:
+        """The leaves of targets; an array of tracked numbers is joined as a part of this tape."""
+        segment = self._segment
+        if segment is None or segment.active:
+            return containers.flatten(targets)
+        segment.active = True
+        try:
+            return containers.flatten(targets)
+        finally:
+            segment.active = False
 
     def _on_tape(self, tensor: Any, what: str, asked: str = "gradient") -> tuple[Tensor, Node]:
         """The part of a tensor at this tape's level; levels above it are skipped."""
