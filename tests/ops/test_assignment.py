@@ -440,3 +440,16 @@ def test_parameters_without_axes_are_places():
     for kind in (np.array, gt.tensor):
         assert [float(p) for p in gt.jit(step)([kind(1.0), kind(4.0)])] == [0.5, 2.0]
     assert list(gt.jit(step)([1.0, np.float64(4.0)])) == [1.0, 4.0]
+
+
+def test_compiled_forms_of_numbers_and_places():
+    def steps_of(x):
+        before = [x]
+        x += 1.0
+        return before[0] * x
+
+    compiled = gt.jit(steps_of)
+    for x, expected in [(np.array(1.5), 6.25), (1.5, 3.75), (np.float64(1.5), 3.75)]:
+        assert compiled(x) == expected
+        assert gt.value_and_grad(compiled)(x)[0] == expected
+        assert gt.jit(lambda x: compiled(x) * 1.0)(x) == expected

@@ -34,6 +34,7 @@ from gradtape.compiler.signature import (
     arguments,
     leaf_aval,
     merged,
+    numbers_among,
     result_spec,
     static_arguments,
 )
@@ -276,6 +277,7 @@ class Compiled(Portable):
         # No lock is held: the function may itself wait for another thread.
         new = self._specialize(given)
         new.form.key = key
+        new.form.numbers = numbers_among(given.leaves)
         # Calls that were served elsewhere count as uses here.
         for used in self._recent.in_order():
             self._forms.get(used.key)

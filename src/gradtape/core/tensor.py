@@ -425,7 +425,7 @@ class Tensor:
         name = function.__name__
         self.check_writable("augmented assignment")
         result = function(self, other)
-        if not (self.shape or _is_place(self)):
+        if not (self.shape or is_place(self)):
             return result  # type: ignore[no-any-return]
         if result.shape != self.shape:
             raise ShapeError(
@@ -535,12 +535,12 @@ def note_places(args: Sequence[Any], given: Sequence[Any]) -> None:
     """
     for arg, made_of in zip(args, given, strict=True):
         if getattr(made_of, "shape", None) == () and not isinstance(made_of, np.generic):
-            place = not isinstance(made_of, Tensor) or _is_place(made_of)
+            place = not isinstance(made_of, Tensor) or is_place(made_of)
             if place and isinstance(arg, Tensor) and arg is not made_of and not arg.shape:
                 arg._off = True
 
 
-def _is_place(tensor: Tensor) -> bool:
+def is_place(tensor: Tensor) -> bool:
     """Whether a 0-d tensor is a place, in which `+=` writes, and not a number, as results are."""
     return tensor._is_view or getattr(tensor, "_off", None) is not None or not followed(tensor)
 
