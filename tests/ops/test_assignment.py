@@ -453,3 +453,16 @@ def test_compiled_forms_of_numbers_and_places():
         assert compiled(x) == expected
         assert gt.value_and_grad(compiled)(x)[0] == expected
         assert gt.jit(lambda x: compiled(x) * 1.0)(x) == expected
+
+
+def test_integers_that_are_kept_in_compiled_functions():
+    def count(n):
+        kept = []
+        for _ in range(3):
+            kept.append(n)
+            n += 1
+        return kept[0] + 10 * kept[1] + 100 * kept[2]
+
+    for n in (2, np.int64(2), np.float64(2.0)):
+        assert gt.jit(count)(n) == 432
+    assert gt.vmap(count)(np.array([2, 3])).tolist() == [432, 543]

@@ -513,6 +513,11 @@ def concrete(tensor: Tensor, what: str) -> Any:
 
 def followed(tensor: Tensor) -> bool:
     """Whether a transform, a trace or a tape follows a real tensor, and not just a context."""
+    return _is_followed(tensor) and tensor.dtype.kind == "f"
+
+
+def _is_followed(tensor: Tensor) -> bool:
+    """Whether a transform, a trace or a tape follows a tensor, and not just a context."""
     value: Any = tensor
     state = current()
     while isinstance(value, Tensor):
@@ -521,7 +526,7 @@ def followed(tensor: Tensor) -> bool:
         if segment is not None and segment.number > CONTEXT_LEVEL and segment.active:
             stopped = isinstance(segment, Segment) and state.stops(segment.number)
             if not (segment.lazy or stopped):
-                return tensor.dtype.kind == "f"
+                return True
         value = value.value
     return False
 
@@ -542,7 +547,7 @@ def note_places(args: Sequence[Any], given: Sequence[Any]) -> None:
 
 def is_place(tensor: Tensor) -> bool:
     """Whether a 0-d tensor is a place, in which `+=` writes, and not a number, as results are."""
-    return tensor._is_view or getattr(tensor, "_off", None) is not None or not followed(tensor)
+    return tensor._is_view or getattr(tensor, "_off", None) is not None or not _is_followed(tensor)
 
 
 def _zeros(xp: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
