@@ -220,7 +220,7 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
                 array = np.asarray(value)
             if type(tensor) is not Tensor:
                 return NotImplemented
-            if not value.shape and not is_place(arg):
+            if parent is not None and not value.shape and not is_place(arg):
                 numbers.append(place)
             if parent is not None and parent.segment is not segment:
                 segment = _common(segment, parent.segment)
