@@ -466,3 +466,37 @@ def test_integers_that_are_kept_in_compiled_functions():
     for n in (2, np.int64(2), np.float64(2.0)):
         assert gt.jit(count)(n) == 432
     assert gt.vmap(count)(np.array([2, 3])).tolist() == [432, 543]
+
+
+def test_numbers_in_transforms_and_loops_inside_of_others():
+    def kept(x):
+        before = [x]
+        x += 1.0
+        return before[0] * x
+
+    def f(x):
+        inner = [gt.vmap(kept)(x), gt.map(kept, x), gt.checkpoint(kept)(x[0])]
+        carried, each = gt.scan(lambda c, i: (kept(c), c), x[1], None, length=2)
+        return sum(map(np.sum, inner)) + gt.cond(True, kept, kept, carried) + np.sum(each)
+
+    x = np.array([1.0, 2.0])
+    assert gt.value_and_grad(f)(x)[0] == gt.jit(f)(x) == 2 * 8 + 2 + 42 * 43 + 8
+    gt.testing.check_grads(f, (x,))
+
+
+@pytest.mark.parametrize("around", [lambda f: f, gt.jit], ids=["eager", "compiled"])
+def test_buffers_of_mapped_modules_are_places(around):
+    class Counter(gt.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", gt.tensor([0.0, 0.0]))
+
+        def forward(self, x):
+            count = self.count
+            count += x
+            count += 1.0
+            return x * 2.0
+
+    mapped = around(gt.vmap(lambda module, x: (module(x), module)))
+    _, counter = mapped(Counter(), np.array([3.0, 4.0]))
+    assert counter.count.tolist() == [4.0, 5.0]

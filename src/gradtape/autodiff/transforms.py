@@ -25,7 +25,7 @@ from gradtape.core.finite import is_traced
 from gradtape.core.needed_ops import needed
 from gradtape.core.portable import Transformed
 from gradtape.core.state import adopted
-from gradtape.core.tensor import Tensor, note_places
+from gradtape.core.tensor import Tensor, is_followed, note_places
 from gradtape.core.walk import own
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError, a_type
 
@@ -140,11 +140,8 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             for leaf, axis in zip(leaves, axes, strict=True)
         ]
         records = [_record(leaf) for leaf in full]
-        for leaf, made_of in zip(full, leaves, strict=True):
-            # Elements of arrays are numbers; those of tensors may be buffers and parameters.
-            if isinstance(made_of, Tensor) and leaf is not made_of and not leaf.shape:
-                leaf._off = True
         given = containers.unflatten(structure, full)
+        _note_elements(given, full, leaves)
         try:
             out = run(function, given, kwargs)
             outs, out_structure = containers.flatten(out, view=containers.ALL_ARRAYS)
@@ -168,6 +165,21 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         return containers.unflatten(out_structure, results)
 
     return Transformed(batched, vmap, (function, in_axes, out_axes), {})
+
+
+def _note_elements(given: Any, full: list[Any], leaves: list[Any]) -> None:
+    """Note which arguments without axes are places: those of modules, and of plain tensors."""
+    without_axes = [
+        (arg, leaf)
+        for arg, leaf in zip(full, leaves, strict=True)
+        if isinstance(arg, Tensor) and arg is not leaf and not arg.shape
+    ]
+    if without_axes:
+        members = containers.members_in(given)
+        held = set(map(id, containers.flatten(members, view=containers.ALL_ARRAYS)[0]))
+        for arg, leaf in without_axes:
+            if id(arg) in held or (isinstance(leaf, Tensor) and not is_followed(leaf)):
+                arg._off = True
 
 
 def _record(leaf: Any) -> Any:

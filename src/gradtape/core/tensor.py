@@ -513,10 +513,10 @@ def concrete(tensor: Tensor, what: str) -> Any:
 
 def followed(tensor: Tensor) -> bool:
     """Whether a transform, a trace or a tape follows a real tensor, and not just a context."""
-    return _is_followed(tensor) and tensor.dtype.kind == "f"
+    return is_followed(tensor) and tensor.dtype.kind == "f"
 
 
-def _is_followed(tensor: Tensor) -> bool:
+def is_followed(tensor: Tensor) -> bool:
     """Whether a transform, a trace or a tape follows a tensor, and not just a context."""
     value: Any = tensor
     state = current()
@@ -547,7 +547,7 @@ def note_places(args: Sequence[Any], given: Sequence[Any]) -> None:
 
 def is_place(tensor: Tensor) -> bool:
     """Whether a 0-d tensor is a place, in which `+=` writes, and not a number, as results are."""
-    return tensor._is_view or getattr(tensor, "_off", None) is not None or not _is_followed(tensor)
+    return tensor._is_view or getattr(tensor, "_off", None) is not None or not is_followed(tensor)
 
 
 def _zeros(xp: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
