@@ -345,3 +345,13 @@ def test_the_numbers_are_tensors() -> None:
         return np.sin(number) + gt.sum([number, number])
 
     assert gt.grad(f)(2.0) == np.cos(2.0) + 2.0
+
+
+def test_errors_inside_of_numpy_say_what_to_write() -> None:
+    def covariance(x: Any) -> Any:
+        return np.sum(np.cov(np.array([[x, 2.0], [1.0, x]])))
+
+    with pytest.raises(ConversionError, match=r"attribute 'shape'.*gt\.asarray"):
+        gt.grad(covariance)(2.0)
+    with pytest.raises(AttributeError, match=r"^'float' object has no attribute 'shape'$"):
+        gt.grad(lambda x: x * (1.0).shape)(2.0)  # type: ignore[attr-defined]
