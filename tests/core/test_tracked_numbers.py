@@ -187,6 +187,37 @@ def test_an_array_of_numbers_as_a_target_of_a_tape() -> None:
     assert tape.gradient(out, x).item() == 7.0
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"persistent": True},
+        {"checkpoint": gt.CheckpointConfig(strategy=gt.CheckpointStrategy.Full)},
+    ],
+    ids=["once", "persistent", "checkpoint"],
+)
+def test_an_array_of_numbers_as_a_target_after_the_block(options: dict[str, Any]) -> None:
+    def ask(question: Callable[[Any, Any, Any], Any]) -> Any:
+        with gt.GradientTape(**options) as outer:
+            outside = outer.watch(2.0)
+            with gt.GradientTape(**options) as tape:
+                x = tape.watch(outside)
+                out = np.array([x, x * x * x])
+            answer = question(tape, out, x)
+            again = np.array([answer, answer])
+        np.testing.assert_allclose(float(outer.gradient(again, outside).item()), 24.0)
+        return answer
+
+    assert ask(lambda tape, out, x: tape.gradient(out, x)).item() == 13.0
+    assert ask(lambda tape, out, x: tape.gradient({"a": out}, [x])[0]).item() == 13.0
+    assert ask(lambda tape, out, x: tape.jacobian(out, x)[1]).item() == 12.0
+    with gt.GradientTape(**options) as tape:
+        x = tape.watch(2.0)
+        out = np.array([x, x * x])
+    ct = np.array([1.0, 10.0])
+    assert tape.gradient(out, x, output_gradients=ct).item() == 41.0
+
+
 def test_results_of_a_context_are_refused() -> None:
     x = gt.tensor(2.0, requires_grad=True)
     for make in (lambda: np.array([x, x * x]), lambda: np.asarray(x), lambda: np.mean([x * x])):
@@ -314,3 +345,13 @@ def test_the_numbers_are_tensors() -> None:
         return np.sin(number) + gt.sum([number, number])
 
     assert gt.grad(f)(2.0) == np.cos(2.0) + 2.0
+
+
+def test_errors_inside_of_numpy_say_what_to_write() -> None:
+    def covariance(x: Any) -> Any:
+        return np.sum(np.cov(np.array([[x, 2.0], [1.0, x]])))
+
+    with pytest.raises(ConversionError, match=r"attribute 'shape'.*gt\.asarray"):
+        gt.grad(covariance)(2.0)
+    with pytest.raises(AttributeError, match=r"^'float' object has no attribute 'shape'$"):
+        gt.grad(lambda x: x * (1.0).shape)(2.0)  # type: ignore[attr-defined]

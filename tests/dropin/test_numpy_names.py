@@ -313,3 +313,51 @@ def test_gradtape_is_imported_without_it() -> None:
     code = "import sys, gradtape; print([m for m in sys.modules if m.startswith('gradtape.numpy')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "args"),
+    [
+        (lambda a: 1.5 * a, {"otypes": [int]}, ([1.75, 2.0],)),
+        (lambda a: 1.5 * a, {"otypes": "f"}, ([1.75, 2.0],)),
+        (lambda a: (a, a * a), {"otypes": "di"}, ([1.75, 2.0],)),
+        (lambda p, a: a * p[0] + p[1], {"excluded": [0]}, ([1.75, 2.0], [3.0, 4.0, 5.0])),
+        (lambda a: 1.5 * a, {"cache": True}, ([1.75, 2.0],)),
+    ],
+)
+def test_vectorize_heeds_its_options(function: Any, options: Any, args: Any) -> None:
+    expected = np.vectorize(function, **options)(*map(np.array, args))
+    got = gnp.vectorize(function, **options)(*map(gt.tensor, args))
+    for one, other in zip(
+        got if isinstance(got, tuple) else (got,),
+        expected if isinstance(expected, tuple) else (expected,),
+        strict=True,
+    ):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(np.asarray(one), other)
+
+
+def test_vectorize_heeds_excluded_names() -> None:
+    split = gnp.vectorize(lambda p, a: a * p[0] + p[1], excluded={"p"})
+    got = gt.grad(lambda x: split(p=x, a=[1.0, 2.0]).sum())(np.array([1.75, 2.0]))
+    np.testing.assert_array_equal(got, [3.0, 2.0])
+
+
+def test_arrays_filled_with_a_tensor_can_be_written_to() -> None:
+    def f(x: Any, make: Any) -> Any:
+        made = make(x)
+        made[1] = 5.0 * x[1]
+        return np.sum(made)
+
+    for make in (lambda x: gnp.full_like(x, x[0]), lambda x: gnp.full(2, x[0])):
+        got = gt.grad(lambda x, make=make: f(x, make))(np.array([1.75, 2.0]))
+        np.testing.assert_array_equal(got, [1.0, 5.0])
+
+
+def test_views_without_arguments() -> None:
+    def f(x: Any) -> Any:
+        buffer = gnp.zeros((2, 2))
+        buffer.view()[0] = x
+        return gnp.sum(buffer * 2.0)
+
+    np.testing.assert_array_equal(gt.grad(f)(np.array([1.75, 2.0])), [2.0, 2.0])

@@ -352,3 +352,151 @@ def test_a_view_whose_base_has_changed_can_be_read_after_recording(end):
         v = changed_after(gt.tensor(X, requires_grad=True))
         end()
     assert np.asarray(v).tolist() == v.tolist() == [2, 1, 4]
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+TRANSFORMS = {
+    "grad": lambda f, x: gt.value_and_grad(f)(x)[0],
+    "jvp": lambda f, x: gt.jvp(f, (x,), (x * 0,))[0],
+    "jit": lambda f, x: gt.jit(f)(x),
+    "grad of jit": lambda f, x: gt.value_and_grad(gt.jit(f))(x)[0],
+    "vmap": lambda f, x: gt.vmap(f)(np.array([x, x]))[1],
+}
+
+
+def steps(x):
+    """A list of the values that a variable has had."""
+    kept, speed = [], x * 2.0
+    for _ in range(3):
+        kept.append(x)
+        x += speed
+        speed -= 0.5
+    return kept[0] + 10.0 * kept[1] + 100.0 * kept[2]
+
+
+def results_in_an_array(x):
+    state = np.array([x, x], object)
+    total = x * 2.0
+    state[1] = total
+    total *= 5.0
+    return state[0] * state[1]
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+@pytest.mark.parametrize("program", [steps, results_in_an_array])
+@pytest.mark.parametrize("x", [1.5, np.float64(1.5)], ids=["float", "NumPy number"])
+def test_numbers_that_are_kept_do_not_change_with_the_name(program, transform, x):
+    assert transform(program, x) == program(np.float64(x))
+
+
+def test_derivatives_of_numbers_that_are_kept():
+    gt.testing.check_grads(steps, (1.5,))
+    gt.testing.check_grads(results_in_an_array, (1.5,))
+
+
+def test_a_tape_keeps_numbers():
+    with gt.GradientTape() as tape:
+        x = tape.watch(1.5)
+        y = steps(x)
+    assert y.item() == steps(np.float64(1.5))
+    assert tape.gradient(y, x).item() == 531.0
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_places_without_axes_are_written_to(transform):
+    """Arrays and tensors without axes that a function makes, or is given, are no numbers."""
+
+    def made(x):
+        place = gt.zeros(())
+        for each in (x, x, 1.0):
+            alias = place
+            alias += each
+        alias[...] *= x
+        alias -= x
+        return place
+
+    assert transform(made, 1.5) == 4.5
+
+    def given(x):
+        places = [np.array(1.0), gt.tensor(2.0), np.float64(3.0)]
+
+        def change(places):
+            for place in places:
+                place += x
+            return places[0] + 10.0 * places[1] + 100.0 * places[2]
+
+        return gt.jvp(change, (places,), (places,))[0] * 1.0
+
+    assert transform(given, 1.5) == 2.5 + 35.0 + 300.0
+
+
+def test_parameters_without_axes_are_places():
+    def step(params):
+        for p in params:
+            p -= 0.5 * p
+        return params
+
+    for kind in (np.array, gt.tensor):
+        assert [float(p) for p in gt.jit(step)([kind(1.0), kind(4.0)])] == [0.5, 2.0]
+    assert list(gt.jit(step)([1.0, np.float64(4.0)])) == [1.0, 4.0]
+
+
+def test_compiled_forms_of_numbers_and_places():
+    def steps_of(x):
+        before = [x]
+        x += 1.0
+        return before[0] * x
+
+    compiled = gt.jit(steps_of)
+    for x, expected in [(np.array(1.5), 6.25), (1.5, 3.75), (np.float64(1.5), 3.75)]:
+        assert compiled(x) == expected
+        assert gt.value_and_grad(compiled)(x)[0] == expected
+        assert gt.jit(lambda x: compiled(x) * 1.0)(x) == expected
+
+
+def test_integers_that_are_kept_in_compiled_functions():
+    def count(n):
+        kept = []
+        for _ in range(3):
+            kept.append(n)
+            n += 1
+        return kept[0] + 10 * kept[1] + 100 * kept[2]
+
+    for n in (2, np.int64(2), np.float64(2.0)):
+        assert gt.jit(count)(n) == 432
+    assert gt.vmap(count)(np.array([2, 3])).tolist() == [432, 543]
+
+
+def test_numbers_in_transforms_and_loops_inside_of_others():
+    def kept(x):
+        before = [x]
+        x += 1.0
+        return before[0] * x
+
+    def f(x):
+        inner = [gt.vmap(kept)(x), gt.map(kept, x), gt.checkpoint(kept)(x[0])]
+        carried, each = gt.scan(lambda c, i: (kept(c), c), x[1], None, length=2)
+        return sum(map(np.sum, inner)) + gt.cond(True, kept, kept, carried) + np.sum(each)
+
+    x = np.array([1.0, 2.0])
+    assert gt.value_and_grad(f)(x)[0] == gt.jit(f)(x) == 2 * 8 + 2 + 42 * 43 + 8
+    gt.testing.check_grads(f, (x,))
+
+
+@pytest.mark.parametrize("around", [lambda f: f, gt.jit], ids=["eager", "compiled"])
+def test_buffers_of_mapped_modules_are_places(around):
+    class Counter(gt.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", gt.tensor([0.0, 0.0]))
+
+        def forward(self, x):
+            count = self.count
+            count += x
+            count += 1.0
+            return x * 2.0
+
+    mapped = around(gt.vmap(lambda module, x: (module(x), module)))
+    _, counter = mapped(Counter(), np.array([3.0, 4.0]))
+    assert counter.count.tolist() == [4.0, 5.0]

@@ -78,9 +78,10 @@ def of_objects(error: Exception) -> str | None:
     if isinstance(error, TypeError) and _OBJECTS.search(str(error)):
         return said
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    if isinstance(error, AttributeError) and isinstance(error.obj, int | float):
-        # NumPy calls `x.arctan2(y)` on objects.
-        return said if isinstance(getattr(np, str(error.name), None), np.ufunc) else None
+    # NumPy calls `x.arctan2(y)` on objects.
+    missed = isinstance(error, AttributeError) and getattr(np, str(error.name), None)
+    if isinstance(missed, np.ufunc) and isinstance(getattr(error, "obj", None), int | float):
+        return said
     inside = frames and package(frames[-1]) == "numpy"
     return said if inside and any(map(_is_of_objects, frames[-1].f_locals.values())) else None
 

@@ -23,6 +23,7 @@ from gradtape.autodiff.series_rules import RuleLevel, SeriesLevel
 from gradtape.core.call import dispatch, is_differentiable, lift
 from gradtape.core.deferrable import deferrable
 from gradtape.core.op import Op
+from gradtape.core.tensor import note_places
 from gradtape.core.walk import own
 from gradtape.errors import ArgumentError, ShapeError, a_type
 
@@ -99,6 +100,7 @@ def jet(
     level = JetLevel(order)
     try:
         jets = [level.tensor(Known(*pair)) for pair in zip(values, columns, strict=True)]
+        note_places(jets, leaves)
         out = run(function, containers.unflatten(structure, jets), {})
     finally:
         level.active = False

@@ -36,7 +36,7 @@ from gradtape.core.needed_ops import needed
 from gradtape.core.nested import unshell, wrap
 from gradtape.core.portable import Transformed
 from gradtape.core.state import next_level
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, note_places
 from gradtape.core.walk import own, walk
 from gradtape.errors import DTypeError, ShapeError, a_type
 from gradtape.ops.cast import conj
@@ -241,6 +241,7 @@ def record(
         leaves, values, structure = as_primals(args[n], name, f"argument {n}")
         own_nodes = [Leaf(segment, value) for value in values]
         watched = [wrap(value, node) for value, node in zip(values, own_nodes, strict=True)]
+        note_places(watched, leaves)
         full[n] = containers.unflatten(structure, watched)
         arguments += leaves
         nodes += own_nodes
@@ -364,8 +365,11 @@ def _of_array(
     """The common case without detours: one array to differentiate by, a scalar result."""
     segment = Segment(next_level(), "grad", strict=True)
     node = Leaf(segment, args[n])
+    watched = Tensor(args[n], node)
+    if not args[n].shape:
+        note_places((watched,), (args[n],))
     try:
-        out = run(function, (*args[:n], Tensor(args[n], node), *args[n + 1 :]), kwargs)
+        out = run(function, (*args[:n], watched, *args[n + 1 :]), kwargs)
     finally:
         segment.active = False
     found = None

@@ -38,7 +38,7 @@ from gradtape.core.state import (
     run_inside,
 )
 from gradtape.core.tape_modes import tapes_in_force
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, note_places
 from gradtape.core.walk import own, walk
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, TapeError, a_type
 
@@ -375,9 +375,13 @@ class GradientTape:
                 "a new gt.GradientTape()"
             )
         if isinstance(value, Tensor | np.ndarray):
-            return self._watched(primal(value, "watch", "the value"))
-        _, values, structure = as_primals(value, "watch", "the value")
-        return containers.unflatten(structure, list(map(self._watched, values)))
+            watched = self._watched(primal(value, "watch", "the value"))
+            note_places((watched,), (value,))
+            return watched
+        leaves, values, structure = as_primals(value, "watch", "the value")
+        every = list(map(self._watched, values))
+        note_places(every, leaves)
+        return containers.unflatten(structure, every)
 
     def _watched(self, value: Any) -> Tensor:
         """One value as a leaf of this tape."""
@@ -412,7 +416,7 @@ class GradientTape:
         self._check_use("gradient")
         leaves, structure = containers.flatten(sources)
         origins = [self._on_tape(source, "source") for source in leaves]
-        ends = [self._on_tape(target, "target") for target in containers.flatten(targets)[0]]
+        ends = [self._on_tape(target, "target") for target in self._targets(targets)[0]]
         # The walk empties the list: nothing else may hold the cotangents.
         seeds = _seeds([end for end, _ in ends], output_gradients)
         scaler = getattr(self._amp, "scaler", None)
@@ -502,7 +506,7 @@ class GradientTape:
         """
         self._check_use("jacobian")
         leaves, structure = containers.flatten(sources)
-        outs, out_structure = containers.flatten(targets)
+        outs, out_structure = self._targets(targets)
         origins = [self._on_tape(source, "source", "jacobian") for source in leaves]
         ends = [self._on_tape(target, "target", "jacobian") for target in outs]
         for tensor, _ in (*origins, *ends):
@@ -579,7 +583,7 @@ class GradientTape:
         if targets is None:
             nodes = self._live_nodes()
         else:
-            tensors = containers.flatten(targets)[0]
+            tensors = self._targets(targets)[0]
             nodes = [self._on_tape(target, "target", "records")[1] for target in tensors]
         return records_of(nodes, {} if self._segment is None else self._segment.lines)
 
@@ -628,6 +632,17 @@ class GradientTape:
         segment = getattr(self, "_segment", None)  # a tape that was refused has none
         if segment is not None and segment.walkable:
             release.end((segment,), segment.label)
+
+    def _targets(self, targets: Any) -> tuple[list[Any], Any]:
+        """The leaves of targets; an array of tracked numbers is joined as a part of this tape."""
+        segment = self._segment
+        if segment is None or segment.active:
+            return containers.flatten(targets)
+        segment.active = True
+        try:
+            return containers.flatten(targets)
+        finally:
+            segment.active = False
 
     def _on_tape(self, tensor: Any, what: str, asked: str = "gradient") -> tuple[Tensor, Node]:
         """The part of a tensor at this tape's level; levels above it are skipped."""

@@ -25,7 +25,7 @@ from gradtape.core.finite import is_traced
 from gradtape.core.needed_ops import needed
 from gradtape.core.portable import Transformed
 from gradtape.core.state import adopted
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, is_followed, note_places
 from gradtape.core.walk import own
 from gradtape.errors import ArgumentError, AxisError, DTypeError, ShapeError, a_type
 
@@ -75,6 +75,7 @@ def jvp(
             level.dual(x, checked(t, x, "jvp", containers.Place("tangent", tangents, n), "primal"))
             for n, (x, t) in enumerate(zip(values, directions, strict=True))
         ]
+        note_places(duals, leaves)
         out = run(function, containers.unflatten(structure, duals), {})
     finally:
         level.active = False
@@ -140,6 +141,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         ]
         records = [_record(leaf) for leaf in full]
         given = containers.unflatten(structure, full)
+        _note_elements(given, full, leaves)
         try:
             out = run(function, given, kwargs)
             outs, out_structure = containers.flatten(out, view=containers.ALL_ARRAYS)
@@ -163,6 +165,21 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         return containers.unflatten(out_structure, results)
 
     return Transformed(batched, vmap, (function, in_axes, out_axes), {})
+
+
+def _note_elements(given: Any, full: list[Any], leaves: list[Any]) -> None:
+    """Note which arguments without axes are places: those of modules, and of plain tensors."""
+    without_axes = [
+        (arg, leaf)
+        for arg, leaf in zip(full, leaves, strict=True)
+        if isinstance(arg, Tensor) and arg is not leaf and not arg.shape
+    ]
+    if without_axes:
+        members = containers.members_in(given)
+        held = set(map(id, containers.flatten(members, view=containers.ALL_ARRAYS)[0]))
+        for arg, leaf in without_axes:
+            if id(arg) in held or (isinstance(leaf, Tensor) and not is_followed(leaf)):
+                arg._off = True
 
 
 def _record(leaf: Any) -> Any:

@@ -22,7 +22,7 @@ from gradtape.core.nested import Alias, View
 from gradtape.core.op import Op
 from gradtape.core.record import General, Output
 from gradtape.core.state import STATE, current
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, is_place
 
 # The most forms to try in turn, and the most sets of keywords to keep them for.
 _MOST_FORMS = 8
@@ -116,17 +116,23 @@ class Form:
         recording: For tracked ones.
         used: A number greater than that of forms used before it.
         key: Its key in the compiled function.
+        numbers: Which leaves of the arguments were tensors that are numbers, not places.
     """
 
-    __slots__ = ("call", "entry", "key", "recording", "untracked", "used")
+    __slots__ = ("call", "entry", "key", "numbers", "recording", "untracked", "used")
 
     def __init__(self) -> None:
         self.used = _next_use()
         self.key: Any = None
+        self.numbers: frozenset[int] = frozenset()
         self.call: Entry | None = None
         self.entry: Entry | None = None
         self.untracked: Flat | None = None
         self.recording: Flat | None = None
+
+    def numbers_at(self, places: Sequence[int]) -> list[int]:
+        """Those of the places of leaves at which there were numbers."""
+        return [place for n, place in enumerate(places) if n in self.numbers]
 
     def __bool__(self) -> bool:
         return bool(self.entry or self.untracked or self.recording)
@@ -199,8 +205,9 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
     values: list[Any] = []
     arrays: list[Any] = []
     parents: list[Node | None] = []
+    numbers: list[int] = []
     segment: Any = None
-    for arg in args:
+    for place, arg in enumerate(args):
         value, array, parent = arg, arg, None
         if isinstance(arg, Tensor):
             tensor = arg if type(arg) is Tensor else arg.fresh()
@@ -213,6 +220,8 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
                 array = np.asarray(value)
             if type(tensor) is not Tensor:
                 return NotImplemented
+            if parent is not None and not value.shape and not is_place(arg):
+                numbers.append(place)
             if parent is not None and parent.segment is not segment:
                 segment = _common(segment, parent.segment)
                 if segment is None:
@@ -227,8 +236,12 @@ def _with_tensors(forms: tuple[Form, ...], args: Sequence[Any]) -> Any:
     while given is not None:
         for form in forms:
             flat = form.untracked if segment is None else form.recording
-            outs = NotImplemented if flat is None else flat.entry(*given)
-            if flat is None or outs is NotImplemented:
+            if flat is None:
+                continue
+            if (numbers or form.numbers) and numbers != form.numbers_at(flat.places):
+                continue
+            outs = flat.entry(*given)
+            if outs is NotImplemented:
                 continue
             form.used = _next_use()
             if segment is None:

@@ -34,6 +34,7 @@ from gradtape.compiler.signature import (
     arguments,
     leaf_aval,
     merged,
+    numbers_among,
     result_spec,
     static_arguments,
 )
@@ -48,7 +49,7 @@ from gradtape.core.portable import Portable
 from gradtape.core.recent import Recent
 from gradtape.core.state import STATE, WATCHING, State, current, mode_keys, run_inside, values_read
 from gradtape.core.tape_modes import tapes_in_force
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, note_places
 from gradtape.errors import ArgumentError, DTypeError, UnknownSizeError, WriteError, a_type
 from gradtape.graph.function import GraphFunction
 from gradtape.graph.ir import Graph
@@ -276,6 +277,7 @@ class Compiled(Portable):
         # No lock is held: the function may itself wait for another thread.
         new = self._specialize(given)
         new.form.key = key
+        new.form.numbers = numbers_among(given.leaves)
         # Calls that were served elsewhere count as uses here.
         for used in self._recent.in_order():
             self._forms.get(used.key)
@@ -285,6 +287,7 @@ class Compiled(Portable):
 
     def _traced(self, given: Arguments) -> Trace:
         def function(*leaves: Any) -> Any:
+            note_places(leaves, given.leaves)
             full, keywords = merged(given, leaves)
             buffers = [
                 (f"{type(member).__name__}.{name}", buffer, operand_of(buffer))

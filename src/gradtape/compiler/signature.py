@@ -22,7 +22,7 @@ from gradtape.compiler.argument_specs import (
     TupleSpec,
 )
 from gradtape.core.aval import Abstract, Aval, aval_of, is_numeric
-from gradtape.core.tensor import Tensor
+from gradtape.core.tensor import Tensor, is_place
 from gradtape.errors import ArgumentError, DTypeError
 from gradtape.graph.trace import is_truth
 
@@ -236,7 +236,9 @@ def leaf_key(leaf: Any, where: str | containers.Place = "an argument") -> tuple[
         if isinstance(leaf, np.generic):
             return leaf.shape, leaf.dtype, "scalar"
         if kind is np.ndarray or not (_is_weak(leaf) or is_truth(leaf)):
-            return leaf.shape, leaf.dtype
+            return (
+                (leaf.shape, leaf.dtype, "number") if _is_number(leaf) else (leaf.shape, leaf.dtype)
+            )
         return leaf.shape, leaf.dtype, "weak"
     if kind is int and not -(2**63) <= leaf < 2**63:
         raise ArgumentError(
@@ -248,6 +250,16 @@ def leaf_key(leaf: Any, where: str | containers.Place = "an argument") -> tuple[
     needed = f"jit: {where} is of type {kind.__name__}, expected arrays, tensors, numbers or "
     advice = where.advice if isinstance(where, containers.Place) else ""
     raise DTypeError(f"{needed}containers of them. {_instead_of(kind)}{advice}")
+
+
+def _is_number(leaf: Any) -> bool:
+    """Whether it is a tensor of which `+=` makes a new one."""
+    return isinstance(leaf, Tensor) and not leaf.shape and not is_place(leaf)
+
+
+def numbers_among(leaves: Sequence[Any]) -> frozenset[int]:
+    """The places of the leaves that are tensors of which `+=` makes new ones."""
+    return frozenset([n for n, leaf in enumerate(leaves) if _is_number(leaf)])
 
 
 def _instead_of(kind: type) -> str:

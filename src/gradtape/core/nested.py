@@ -40,6 +40,7 @@ class Handle(Tensor):
     """
 
     __slots__ = ("_root", "_seen", "_target", "base")
+    _is_view = True
 
     def __init__(self, base: Tensor, target: Tensor) -> None:
         self.base = base

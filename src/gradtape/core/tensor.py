@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -49,12 +49,15 @@ class Tensor:
     tensor([2., 4.])
     """
 
-    # `_off` is the leaf this was before set_requires_grad(False): earlier records refer to it.
+    # `_off` is the leaf this was before set_requires_grad(False), as earlier records refer to it;
+    # or True for a 0-d tensor that is a place and no number (`note_places`).
     __slots__ = ("__weakref__", "_off", "record", "value")
 
     # Subclasses say how a tensor is kept, which is not what an error is about.
     _name_in_messages: ClassVar[str] = "Tensor"
-    _off: Leaf | None
+    _off: Leaf | bool | None
+    # Whether it stands for elements of another tensor.
+    _is_view: ClassVar[bool] = False
 
     def __init__(self, value: Any, record: Node | None = None) -> None:
         self.value = value
@@ -383,6 +386,8 @@ class Tensor:
         # A leaf that is given a new value under no_grad stays a leaf.
         self.record = leaf if other.record is None else other.record
         if other.record is not None:
+            self._off = not other.shape or None
+        elif leaf is None and getattr(self, "_off", None) is True:
             self._off = None
 
     def __getitem__(self, index: Any) -> Tensor:
@@ -412,10 +417,16 @@ class Tensor:
             )
 
     def augment(self, function: Callable[[Any, Any], Any], other: Any) -> Tensor:
-        """`self = function(self, other)`: keeps shape and dtype, as NumPy does."""
+        """`self = function(self, other)`: keeps shape and dtype, as NumPy does.
+
+        Results without axes are numbers in NumPy, of which `+=` makes new ones. So it is here while
+        a transform, a trace or a tape follows them, unless they are places (`note_places`).
+        """
         name = function.__name__
         self.check_writable("augmented assignment")
         result = function(self, other)
+        if not (self.shape or is_place(self)):
+            return result  # type: ignore[no-any-return]
         if result.shape != self.shape:
             raise ShapeError(
                 f"{name}: got a result of shape {result.shape} in an augmented assignment to shape "
@@ -502,6 +513,11 @@ def concrete(tensor: Tensor, what: str) -> Any:
 
 def followed(tensor: Tensor) -> bool:
     """Whether a transform, a trace or a tape follows a real tensor, and not just a context."""
+    return is_followed(tensor) and tensor.dtype.kind == "f"
+
+
+def is_followed(tensor: Tensor) -> bool:
+    """Whether a transform, a trace or a tape follows a tensor, and not just a context."""
     value: Any = tensor
     state = current()
     while isinstance(value, Tensor):
@@ -510,9 +526,28 @@ def followed(tensor: Tensor) -> bool:
         if segment is not None and segment.number > CONTEXT_LEVEL and segment.active:
             stopped = isinstance(segment, Segment) and state.stops(segment.number)
             if not (segment.lazy or stopped):
-                return tensor.dtype.kind == "f"
+                return True
         value = value.value
     return False
+
+
+def note_places(args: Sequence[Any], given: Sequence[Any]) -> None:
+    """Note which arguments of a function are places, as 0-d arrays are, and which are numbers.
+
+    Args:
+        args: What the function gets: tensors that a transform follows.
+        given: What they were made of.
+    """
+    for arg, made_of in zip(args, given, strict=True):
+        if getattr(made_of, "shape", None) == () and not isinstance(made_of, np.generic):
+            place = not isinstance(made_of, Tensor) or is_place(made_of)
+            if place and isinstance(arg, Tensor) and arg is not made_of and not arg.shape:
+                arg._off = True
+
+
+def is_place(tensor: Tensor) -> bool:
+    """Whether a 0-d tensor is a place, in which `+=` writes, and not a number, as results are."""
+    return tensor._is_view or getattr(tensor, "_off", None) is not None or not is_followed(tensor)
 
 
 def _zeros(xp: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:

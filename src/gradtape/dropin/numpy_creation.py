@@ -224,7 +224,9 @@ class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if any_tensor(args, kwargs):
-            return _vectorize(self.pyfunc, signature=self.signature)(*args, **kwargs)
+            options = {"excluded": self.excluded, "signature": self.signature}
+            split = _vectorize(self.pyfunc, self.otypes or None, **options)
+            return split(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
 

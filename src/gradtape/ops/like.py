@@ -13,7 +13,7 @@ from gradtape.core.aval import Abstract
 from gradtape.core.tensor import Tensor, innermost
 from gradtape.errors import DTypeError, ShapeError
 from gradtape.ops.arguments import as_array, as_dtype, as_shape, normalize_axes
-from gradtape.ops.cast import astype
+from gradtape.ops.cast import astype, copy
 from gradtape.ops.device import check_device, device_of
 from gradtape.ops.family import member
 from gradtape.ops.shape import broadcast_to
@@ -144,7 +144,8 @@ def full_like(
         buffer[...] = fill_value
         return buffer
     if isinstance(fill_value, Tensor):
-        return broadcast_to(astype(fill_value, buffer.dtype, copy=False), buffer.shape)
+        # Memory of its own, not a broadcast view of one number.
+        return copy(broadcast_to(astype(fill_value, buffer.dtype, copy=False), buffer.shape))
     array = buffer.value if isinstance(buffer, Tensor) else buffer
     try:
         array[...] = fill_value

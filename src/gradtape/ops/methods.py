@@ -87,7 +87,9 @@ def _reshape(self: Tensor, *sizes: Any, order: str = "C") -> Any:
 
 
 def _view(self: Tensor, *sizes: Any, order: str = "C") -> Any:
-    """See `gt.reshape`; sizes may be given one by one."""
+    """See `gt.reshape`; sizes may be given one by one. Without sizes it has those of the tensor."""
+    if not sizes:
+        return _reshape(self, self.shape)
     if len(sizes) == 1 and isinstance(sizes[0], type | np.dtype | str):
         raise UnsupportedError(
             f"view: got dtype {np.dtype(sizes[0])}, expected sizes; the bytes of a tensor cannot "

@@ -92,7 +92,7 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
                 target[items] = before  # the record of the tensor is that of its old value
                 raise
             tensor.record = made.record
-        tensor._off = None
+        tensor._off = not target.shape or None
     return True
 
 

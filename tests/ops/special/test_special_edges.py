@@ -388,3 +388,15 @@ def test_density_that_does_not_underflow() -> None:
     check(
         "gammainc", lambda a, x: mpmath.gammainc(a, 0, x, regularized=True), (3.7, 1e-100), 1, 1e-11
     )
+
+
+@pytest.mark.parametrize("name", ["kn", "yn"])
+@pytest.mark.parametrize("n", [2, 2.7, [1.5, -0.5]])
+@pytest.mark.filterwarnings("ignore:floating point number truncated:RuntimeWarning")
+def test_fractions_of_whole_orders_are_left_out(name: str, n: Any) -> None:
+    x, function = np.array([0.5, 1.5]), getattr(our_scipy.special, name)
+    n = n if isinstance(n, int | float) else np.array(n)
+    expected = getattr(scipy.special, name)(n, x)
+    np.testing.assert_allclose(np.asarray(function(n, gt.tensor(x))), expected, rtol=1e-14)
+    gt.testing.check_grads(lambda x: function(n, x), (x,))
+    assert function(2.7, gt.tensor(x.astype(np.float32))).dtype == np.float32

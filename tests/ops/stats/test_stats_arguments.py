@@ -298,3 +298,22 @@ def test_a_frozen_distribution_of_vectors_has_its_name_and_parameters():
     np.testing.assert_array_equal(frozen.mean, np.zeros(2))
     np.testing.assert_array_equal(frozen.cov, 2 * np.eye(2))
     assert not hasattr(frozen, "no_such_thing")
+
+
+@pytest.mark.parametrize("name", ["genpareto", "genextreme"])
+@pytest.mark.parametrize("quantile", QUANTILES)
+@pytest.mark.parametrize("c", [-1.1, -0.1, 0.0, 0.3])
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_quantiles_at_the_ends_of_supports(name: str, quantile: str, c: float) -> None:
+    theirs = getattr(getattr(scipy.stats, name), quantile)
+    ours = getattr(getattr(our_scipy.stats, name), quantile)
+    q = np.array([0.0, 0.3, 1.0])
+    expected = theirs(q, c)
+    np.testing.assert_allclose(np.asarray(ours(gt.tensor(q), c)), expected, rtol=1e-12)
+    if c != 0.0:
+        slopes = np.asarray(gt.jacobian(lambda c: ours(q, c))(c))
+        step = 1e-6
+        finite = np.isfinite(expected)
+        q = q[finite]
+        differences = (theirs(q, c + step) - theirs(q, c - step)) / (2 * step)
+        np.testing.assert_allclose(slopes[finite], differences, rtol=1e-6)

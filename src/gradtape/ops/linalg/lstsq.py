@@ -1,7 +1,8 @@
 """The pseudo-inverse and least squares, for matrices of any rank. Xᴴ is the conjugate transpose.
 
 Where the rank of a matrix changes, its pseudo-inverse jumps. Derivatives are those along changes
-that keep the rank, which are all small ones if the rank is full.
+that keep the rank, which are all small ones if the rank is full. Where singular values above
+rounding count as 0, they are those of the function that drops them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from gradtape.ops.linalg.stacks import (
     summed,
 )
 from gradtape.ops.linalg.svd import svdvals
+from gradtape.ops.linalg.truncation import kept_change
 from gradtape.ops.norm import inexact
 from gradtape.ops.reduce import max as max_of, sum as sum_of
 from gradtape.ops.select import where
@@ -57,13 +59,14 @@ def _pinv_vjp(ct: Any, out: Any, x: Any, rtol: float, hermitian: bool, atol: flo
     p, p_adjoint, back = out, adjoint(out), adjoint(ct)
     missed = back - x @ (p @ back)
     unseen = back - (back @ p) @ x
-    return missed @ p @ p_adjoint + p_adjoint @ p @ unseen - p_adjoint @ ct @ p_adjoint
+    by_kept = missed @ p @ p_adjoint + p_adjoint @ p @ unseen - p_adjoint @ ct @ p_adjoint
+    return kept_change(x, by_kept, rtol, atol)
 
 
 def _pinv_jvp(
     tangents: Sequence[Any], out: Any, x: Any, rtol: float, hermitian: bool, atol: float = 0.0
 ) -> Any:
-    p, p_adjoint, dx = out, adjoint(out), tangents[0]
+    p, p_adjoint, dx = out, adjoint(out), kept_change(x, tangents[0], rtol, atol)
     back = adjoint(dx)
     missed = back - (back @ x) @ p
     unseen = back - p @ (x @ back)
@@ -96,7 +99,7 @@ def pinv(
 ) -> Array:
     """The pseudo-inverse of a matrix, or of each in a stack.
 
-    Its derivative is that along changes that keep the rank of the matrix.
+    Its derivative is that along changes that keep the number of singular values above the cutoff.
 
     Args:
         x: The matrix; it may have any shape and rank.
@@ -233,13 +236,14 @@ def _lstsq_vjp(wanted: Any, ct: Any, out: Any, a: Any, b: Any, rcond: float) -> 
         return None, back
     missed, unseen = b - a @ x, ct[0] - adjoint(a) @ back
     by_matrix = missed @ adjoint(p @ back) + (adjoint(p) @ x) @ adjoint(unseen)
-    return by_matrix - back @ adjoint(x), back
+    return kept_change(a, by_matrix - back @ adjoint(x), rcond), back
 
 
 def _lstsq_jvp(tangents: Sequence[Any], out: Any, a: Any, b: Any, rcond: float) -> Any:
     (da, db), (x, _), p = tangents, out, _pinv_in_double(a, rcond)
     if da is None:
         return p @ db, None
+    da = kept_change(a, da, rcond)
     change = (-da @ x) if db is None else db - da @ x
     back = adjoint(da)
     seen = p @ (adjoint(p) @ (back @ (b - a @ x)))

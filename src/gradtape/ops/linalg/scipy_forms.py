@@ -117,7 +117,7 @@ def pinv(
 ) -> Array | tuple[Array, Array]:
     """The pseudo-inverse of a matrix, or of each in a stack.
 
-    Its derivative is that along changes that keep the rank of the matrix.
+    Its derivative is that along changes that keep the number of singular values above the cutoff.
 
     Args:
         a: The matrix; it may have any shape and rank.

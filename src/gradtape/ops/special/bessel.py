@@ -6,10 +6,12 @@ are regular at 0 where the functions are, and exist to any order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from gradtape.core.define import elementwise_op
+from gradtape.ops.rounding import trunc
 from gradtape.ops.special.bessel_scaled import scaled_derivative
 from gradtape.ops.special.common import (
     as_complex,
@@ -190,7 +192,7 @@ def yn(n: ArrayLike, x: ArrayLike, /) -> Array:
     >>> gt.scipy.special.yn(0, np.array([1.0]))
     array([0.08825696])
     """
-    return yv(n, x)
+    return yv(_whole(n), x)
 
 
 def kn(n: ArrayLike, x: ArrayLike, /) -> Array:
@@ -199,4 +201,9 @@ def kn(n: ArrayLike, x: ArrayLike, /) -> Array:
     >>> gt.scipy.special.kn(0, np.array([1.0]))
     array([0.42102444])
     """
-    return kv(n, x)
+    return kv(_whole(n), x)
+
+
+def _whole(n: Any) -> Any:
+    """The order without its fraction, which SciPy leaves out."""
+    return math.trunc(n) if isinstance(n, int | float) else trunc(n)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gradtape.ops.arithmetic import sign
 from gradtape.ops.comparison import isfinite
 from gradtape.ops.exponential import exp, log, log1p
 from gradtape.ops.select import where
@@ -86,8 +87,14 @@ def _log_warped(z: Any, c: Any) -> Any:
 
 
 def _unwarped(y: Any, c: Any) -> Any:
-    """The point z whose `_warped` form is y."""
-    return y * exprel(c * y)
+    """The point z whose `_warped` form is y, which is infinite at the ends of the support."""
+    endless = (c == 0) & (abs(y) == math.inf)
+    ends = (c != 0) & (where(endless, 0.0, y) * c == -math.inf)
+    inner = where(ends | endless, 0.0, y)
+    end = where(ends, -1 / where(ends, c, 1.0), inner * exprel(c * inner))
+    # To first order in c; the slope by c is infinite, too.
+    y = where(endless, y, 1.0)
+    return where(endless, y * exp(where(endless, c, 0.0) * sign(y)), end)
 
 
 # ---- of maxima ----------------------------------------------------------------------------------
