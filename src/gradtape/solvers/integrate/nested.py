@@ -121,10 +121,10 @@ def dblquad(
     Raises:
         ConvergenceError: With tensors: an estimated error is not as small as is asked for.
 
-    >>> def under(power):
-    ...     return gt.scipy.integrate.dblquad(lambda y, x: y**power, 0.0, 1.0, 0.0, lambda x: x)[0]
+    >>> def under(rate):
+    ...     return gt.scipy.integrate.dblquad(lambda y, x: x + rate * y, 0, 1, 0, lambda x: x)[0]
     >>> f"{under(1.0):.6f}, {gt.grad(under)(1.0):.6f}"
-    '0.166667, -0.138889'
+    '0.500000, 0.166667'
     """
     args, options = as_tuple(args), {"epsabs": epsabs, "epsrel": epsrel}
 
@@ -167,9 +167,9 @@ def tplquad(
         ConvergenceError: With tensors: an estimated error is not as small as is asked for.
 
     >>> def volume(side):
-    ...     return gt.scipy.integrate.tplquad(lambda z, y, x: side * x, 0, 1, 0, 1, 0, 1)[0]
+    ...     return gt.scipy.integrate.tplquad(lambda z, y, x: x, 0, side, 0, 1, 0, 1)[0]
     >>> gt.grad(volume)(2.0).round(6)
-    np.float64(0.5)
+    np.float64(2.0)
     """
     args, options = as_tuple(args), {"epsabs": epsabs, "epsrel": epsrel}
 
