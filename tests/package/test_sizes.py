@@ -14,7 +14,7 @@ FOLDERS = ("src/gradtape", "tests")
 MAX_FUNCTION = 60
 # Lines of code in `src`, without docstrings, comments, blank lines and imports. Raise it in a
 # commit that says what the lines are for.
-BUDGET = 82_000
+BUDGET = 84_000
 
 # "path::Class.function" -> why it is better long than split.
 ALLOWED: dict[str, str] = {

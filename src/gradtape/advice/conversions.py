@@ -28,10 +28,10 @@ _DETACHED = "; t.detach() computes without gradient"
 _OF_NUMPY = (
     "To print, plot or log the value, use t.item() or t.detach().numpy(). To keep its gradient, "
     "leave the conversion out, or use np.sin instead of math.sin, np.stack instead of np.array, a "
-    "buffer of gt.zeros(n) instead of np.zeros(n), and gt.asarray(array) instead of another array "
-    "that is written to; or `import gradtape.numpy as np`, whose np.array takes tensors with any "
-    "dtype, and whose zeros, ones, empty, full and eye make buffers that record inside gt.grad and "
-    "other transforms"
+    "buffer of np.zeros_like(x, shape=n) or gt.zeros(n) instead of np.zeros(n), and "
+    "gt.asarray(array) instead of another array that is written to; or "
+    "`import gradtape.numpy as np`, whose np.array takes tensors with any dtype, and whose zeros, "
+    "ones, empty, full and eye make buffers that record inside gt.grad and other transforms"
 )
 # What NumPy says of arrays of objects.
 _OBJECTS = re.compile(

@@ -386,7 +386,8 @@ class Tensor:
         # A leaf that is given a new value under no_grad stays a leaf.
         self.record = leaf if other.record is None else other.record
         if other.record is not None:
-            self._off = not other.shape or None
+            # What was written to is a place; one of unknown size is no number in any case.
+            self._off = (not other.record.segment.lazy and not other.shape) or None
         elif leaf is None and getattr(self, "_off", None) is True:
             self._off = None
 
@@ -425,7 +426,7 @@ class Tensor:
         name = function.__name__
         self.check_writable("augmented assignment")
         result = function(self, other)
-        if not (self.shape or is_place(self)):
+        if not (is_place(self) or self.shape):  # a place may be of unknown size
             return result  # type: ignore[no-any-return]
         if result.shape != self.shape:
             raise ShapeError(
