@@ -222,7 +222,7 @@ def test_optimizers_take_our_gradients() -> None:
 
 
 def test_other_conversions_are_advised_as_before() -> None:
-    assert "a buffer of gt.zeros(n) instead of np.zeros(n)" in refusal(np.asarray, np.ones(2))
+    assert "or gt.zeros(n) instead of np.zeros(n)" in refusal(np.asarray, np.ones(2))
 
 
 @pytest.mark.parametrize("make", [lambda: gt.zeros(3), lambda: gt.asarray(np.arange(3.0))])
