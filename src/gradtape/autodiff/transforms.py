@@ -179,7 +179,7 @@ def _note_elements(given: Any, full: list[Any], leaves: list[Any]) -> None:
         held = set(map(id, containers.flatten(members, view=containers.ALL_ARRAYS)[0]))
         for arg, leaf in without_axes:
             if id(arg) in held or (isinstance(leaf, Tensor) and not is_followed(leaf)):
-                arg._off = True
+                arg._place = True
 
 
 def _record(leaf: Any) -> Any:

@@ -49,13 +49,14 @@ class Tensor:
     tensor([2., 4.])
     """
 
-    # `_off` is the leaf this was before set_requires_grad(False), as earlier records refer to it;
-    # or True for a 0-d tensor that is a place and no number (`note_places`).
-    __slots__ = ("__weakref__", "_off", "record", "value")
+    # `_off` is the leaf this was before set_requires_grad(False): earlier records refer to it.
+    # `_place` is set for a 0-d tensor that is a place and no number (`note_places`).
+    __slots__ = ("__weakref__", "_off", "_place", "record", "value")
 
     # Subclasses say how a tensor is kept, which is not what an error is about.
     _name_in_messages: ClassVar[str] = "Tensor"
-    _off: Leaf | bool | None
+    _off: Leaf | None
+    _place: bool
     # Whether it stands for elements of another tensor.
     _is_view: ClassVar[bool] = False
 
@@ -386,10 +387,10 @@ class Tensor:
         # A leaf that is given a new value under no_grad stays a leaf.
         self.record = leaf if other.record is None else other.record
         if other.record is not None:
-            # What was written to is a place; one of unknown size is no number in any case.
-            self._off = (not other.record.segment.lazy and not other.shape) or None
-        elif leaf is None and getattr(self, "_off", None) is True:
             self._off = None
+            # What was written to is a place. A size may be unknown in a lazy graph, where all are.
+            if not (other.record.segment.lazy or other.shape):
+                self._place = True
 
     def __getitem__(self, index: Any) -> Tensor:
         return needed.getitem(self, index)  # type: ignore[no-any-return]
@@ -543,12 +544,12 @@ def note_places(args: Sequence[Any], given: Sequence[Any]) -> None:
         if getattr(made_of, "shape", None) == () and not isinstance(made_of, np.generic):
             place = not isinstance(made_of, Tensor) or is_place(made_of)
             if place and isinstance(arg, Tensor) and arg is not made_of and not arg.shape:
-                arg._off = True
+                arg._place = True
 
 
 def is_place(tensor: Tensor) -> bool:
     """Whether a 0-d tensor is a place, in which `+=` writes, and not a number, as results are."""
-    return tensor._is_view or getattr(tensor, "_off", None) is not None or not is_followed(tensor)
+    return tensor._is_view or hasattr(tensor, "_place") or not is_followed(tensor)
 
 
 def _zeros(xp: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:

@@ -97,7 +97,7 @@ def is_frozen(module: Any, name: str, value: Any) -> bool:
         return False
     if name in vars(module)[FROZEN]:
         return True
-    return record is None and isinstance(getattr(value, "_off", None), GradientLeaf)
+    return record is None and getattr(value, "_off", None) is not None
 
 
 # ---- taking apart -------------------------------------------------------------------------------

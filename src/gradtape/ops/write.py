@@ -92,7 +92,9 @@ def write_item(tensor: Tensor, value: Any, index: Any) -> bool:
                 target[items] = before  # the record of the tensor is that of its old value
                 raise
             tensor.record = made.record
-        tensor._off = not target.shape or None
+        tensor._off = None
+        if not target.shape:
+            tensor._place = True
     return True
 
 

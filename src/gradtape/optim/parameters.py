@@ -12,7 +12,7 @@ import numpy as np
 
 from gradtape import containers
 from gradtape.class_fields import has_fields
-from gradtape.core.level import LEAVES, Leaf
+from gradtape.core.level import LEAVES
 from gradtape.core.tensor import Tensor
 from gradtape.errors import ArgumentError, DTypeError, ShapeError, a_type
 
@@ -60,7 +60,7 @@ def parameters_in(params: Any, name: str) -> list[Tensor]:
                 "net.parameters(), without names, or gt.tensor(array, requires_grad=True)"
             )
         record = param.record
-        if not is_leaf(param) and not isinstance(getattr(param, "_off", None), Leaf):
+        if not is_leaf(param) and getattr(param, "_off", None) is None:
             what = "does not require a gradient" if record is None else "is a recorded result"
             raise ArgumentError(
                 f"{name}: got a parameter of shape {param.shape} that {what}, expected a leaf: "
