@@ -16,6 +16,7 @@ from gradtape.ops.family import member
 from gradtape.ops.matmul import matmul
 from gradtape.ops.norm import inexact
 from gradtape.ops.shape import reshape
+from gradtape.ops.shared_options import options
 from gradtape.ops.sparse.arrays import as_sparse, is_sparse
 from gradtape.solvers.products import by_products
 from gradtape.typing import Array, ArrayLike
@@ -71,7 +72,7 @@ def _has_adjoint(operator: Any) -> bool:
 
 
 def _solved(
-    name: str, A: Any, b: ArrayLike, x0: Any, M: Any, options: dict[str, Any]
+    name: str, A: Any, b: ArrayLike, x0: Any, M: Any, settings: dict[str, Any]
 ) -> tuple[Array, Any]:
     b = inexact(as_array(b))
     if len(b.shape) not in (1, 2) or b.shape[1:] not in ((), (1,)):
@@ -95,8 +96,20 @@ def _solved(
 
         help, turned = forward, None if given.adjoint is None else adjoint
     return by_products(
-        name, matrix.forward, b, start, help, matrix.operands, tuple(options.items()), turned
+        name, matrix.forward, b, start, help, matrix.operands, tuple(settings.items()), turned
     )
+
+
+# What the arguments mean that all of these functions take.
+_SHARED = {
+    "A": "The matrix: sparse, dense, or a `LinearOperator`.",
+    "b": "The right hand side, a vector.",
+    "x0": "Where to begin; zeros if None.",
+    "rtol": "It ends when the residual is smaller than this times the norm of `b`,",
+    "atol": "or smaller than this.",
+    "maxiter": "How many times it begins again, at most.",
+    "M": "An approximate inverse of `A` that speeds it up, of any of these kinds.",
+}
 
 
 def _method(
@@ -148,6 +161,7 @@ cgs = member("cgs", _method, how="by the squared method of conjugate gradients")
 tfqmr = member("tfqmr", _method, how="by the transpose-free method of quasi-minimal residuals")
 
 
+@options(_SHARED)
 def gmres(
     A: Any,
     b: ArrayLike,
@@ -164,23 +178,17 @@ def gmres(
     Arguments, results and derivatives are those of `cg`, but for any square matrix.
 
     Args:
-        A: The matrix: sparse, dense, or a `LinearOperator`.
-        b: The right hand side, a vector.
-        x0: Where to begin; zeros if None.
-        rtol: It ends when the residual is smaller than this times the norm of `b`,
-        atol: or smaller than this.
         restart: After how many steps it begins again from where it is.
-        maxiter: How many times at most.
-        M: An approximate inverse of `A`.
 
     >>> s = gt.scipy.sparse.csr_array(gt.tensor([[2.0, 1.0], [0.0, 4.0]]))
     >>> gt.scipy.sparse.linalg.gmres(s, np.array([4.0, 4.0]))[0].numpy().round(6)
     array([1.5, 1. ])
     """
-    options = {"rtol": rtol, "atol": atol, "restart": restart, "maxiter": maxiter}
-    return _solved("gmres", A, b, x0, M, options)
+    settings = {"rtol": rtol, "atol": atol, "restart": restart, "maxiter": maxiter}
+    return _solved("gmres", A, b, x0, M, settings)
 
 
+@options(_SHARED)
 def lgmres(
     A: Any,
     b: ArrayLike,
@@ -198,13 +206,6 @@ def lgmres(
     Arguments, results and derivatives are those of `cg`, but for any square matrix.
 
     Args:
-        A: The matrix: sparse, dense, or a `LinearOperator`.
-        b: The right hand side, a vector.
-        x0: Where to begin; zeros if None.
-        rtol: It ends when the residual is smaller than this times the norm of `b`,
-        atol: or smaller than this.
-        maxiter: How many times it begins again, at most.
-        M: An approximate inverse of `A`.
         inner_m: After how many steps it begins again.
         outer_k: How many vectors it carries over.
 
@@ -212,11 +213,12 @@ def lgmres(
     >>> gt.scipy.sparse.linalg.lgmres(s, np.array([4.0, 4.0]))[0].numpy().round(6)
     array([1.5, 1. ])
     """
-    options = {"rtol": rtol, "atol": atol, "maxiter": maxiter}
-    options |= {"inner_m": inner_m, "outer_k": outer_k}
-    return _solved("lgmres", A, b, x0, M, options)
+    settings = {"rtol": rtol, "atol": atol, "maxiter": maxiter}
+    settings |= {"inner_m": inner_m, "outer_k": outer_k}
+    return _solved("lgmres", A, b, x0, M, settings)
 
 
+@options(_SHARED)
 def gcrotmk(
     A: Any,
     b: ArrayLike,
@@ -234,13 +236,6 @@ def gcrotmk(
     Arguments, results and derivatives are those of `cg`, but for any square matrix.
 
     Args:
-        A: The matrix: sparse, dense, or a `LinearOperator`.
-        b: The right hand side, a vector.
-        x0: Where to begin; zeros if None.
-        rtol: It ends when the residual is smaller than this times the norm of `b`,
-        atol: or smaller than this.
-        maxiter: How many times it begins again, at most.
-        M: An approximate inverse of `A`.
         m: After how many steps it begins again.
         k: How many vectors it carries over.
 
@@ -248,10 +243,11 @@ def gcrotmk(
     >>> gt.scipy.sparse.linalg.gcrotmk(s, np.array([4.0, 4.0]))[0].numpy().round(6)
     array([1.5, 1. ])
     """
-    options = {"rtol": rtol, "atol": atol, "maxiter": maxiter, "m": m, "k": k}
-    return _solved("gcrotmk", A, b, x0, M, options)
+    settings = {"rtol": rtol, "atol": atol, "maxiter": maxiter, "m": m, "k": k}
+    return _solved("gcrotmk", A, b, x0, M, settings)
 
 
+@options(_SHARED)
 def minres(
     A: Any,
     b: ArrayLike,
@@ -267,9 +263,6 @@ def minres(
     Results and derivatives are those of `cg`, but the matrix may be indefinite.
 
     Args:
-        A: The matrix: sparse, dense, or a `LinearOperator`.
-        b: The right hand side, a vector.
-        x0: Where to begin; zeros if None.
         rtol: It ends when the residual is small compared with the norms of matrix and solution.
         shift: The number to subtract from the diagonal.
         maxiter: How many steps at most.
