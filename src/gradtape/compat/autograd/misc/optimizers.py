@@ -14,6 +14,7 @@ import numpy as np
 from gradtape.compat.autograd.misc.flatten import flatten
 from gradtape.compat.autograd.wrap_util import wraps
 from gradtape.ops.exponential import sqrt
+from gradtape.ops.shared_options import options
 
 Function = Callable[..., Any]
 
@@ -45,7 +46,18 @@ def unflatten_optimizer(optimize: Function) -> Function:
     return optimize_containers
 
 
+# What the arguments mean that all of them take.
+_SHARED = {
+    "grad": "`grad(x, i)`, the gradient at step `i`.",
+    "x": "Where to begin: an array, or nested lists, tuples and dicts of them.",
+    "callback": "Called before each step as `callback(x, i, gradient)`.",
+    "num_iters": "The number of steps.",
+    "step_size": "The rate.",
+}
+
+
 @unflatten_optimizer
+@options(_SHARED)
 def sgd(
     grad: Function,
     x: Any,
@@ -57,11 +69,6 @@ def sgd(
     """Stochastic gradient descent with momentum.
 
     Args:
-        grad: `grad(x, i)`, the gradient at step `i`.
-        x: Where to begin: an array, or nested lists, tuples and dicts of them.
-        callback: Called before each step as `callback(x, i, gradient)`.
-        num_iters: The number of steps.
-        step_size: The rate.
         mass: How much of the velocity a step keeps.
 
     >>> from gradtape.compat.autograd.misc.optimizers import sgd
@@ -79,6 +86,7 @@ def sgd(
 
 
 @unflatten_optimizer
+@options(_SHARED)
 def rmsprop(
     grad: Function,
     x: Any,
@@ -91,11 +99,6 @@ def rmsprop(
     """RMSprop: gradients divided by the root of their average square.
 
     Args:
-        grad: `grad(x, i)`, the gradient at step `i`.
-        x: Where to begin: an array, or nested lists, tuples and dicts of them.
-        callback: Called before each step as `callback(x, i, gradient)`.
-        num_iters: The number of steps.
-        step_size: The rate.
         gamma: How much of the average a step keeps.
         eps: What is added to the root.
     """
@@ -110,6 +113,7 @@ def rmsprop(
 
 
 @unflatten_optimizer
+@options(_SHARED)
 def adam(
     grad: Function,
     x: Any,
@@ -123,11 +127,6 @@ def adam(
     """Adam, as described in https://arxiv.org/abs/1412.6980.
 
     Args:
-        grad: `grad(x, i)`, the gradient at step `i`.
-        x: Where to begin: an array, or nested lists, tuples and dicts of them.
-        callback: Called before each step as `callback(x, i, gradient)`.
-        num_iters: The number of steps.
-        step_size: The rate.
         b1: How much of the average of gradients a step keeps.
         b2: How much of the average of their squares a step keeps.
         eps: What is added to the root of the latter.
