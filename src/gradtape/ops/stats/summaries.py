@@ -19,17 +19,29 @@ from gradtape.ops.moments import root, std as std_over, var as var_over
 from gradtape.ops.reduce import count_over, floats, mean as mean_over, sum as sum_over
 from gradtape.ops.select import where
 from gradtape.ops.shape import reshape
+from gradtape.ops.shared_options import options
 from gradtape.ops.stats.base import known_or_nan
 from gradtape.typing import Array, ArrayLike, Axis
 
 # The spread of the standard normal distribution, by which spreads are divided.
 _QUARTILES_OF_NORMAL = 1.3489795003921634
 _DEVIATION_OF_NORMAL = 0.6744897501960817
+# What the arguments mean that several of these functions take.
+_SHARED = {
+    "a": "The observations.",
+    "limits": "A lower and an upper one, None for no limit.",
+    "inclusive": "Whether observations equal to the lower and to the upper limit count.",
+    "axis": "One or several axes; None takes all of them.",
+    "bias": "Whether to leave out the correction for few observations.",
+    "ddof": "The squares are divided by their number less this.",
+    "keepdims": "Whether the reduced axes stay, with size 1.",
+}
 
 
 # ---- moments ------------------------------------------------------------------------------------
 
 
+@options(_SHARED)
 def moment(
     a: ArrayLike,
     order: int = 1,
@@ -41,11 +53,8 @@ def moment(
     """The mean of a power of the distances from the mean, or from `center`.
 
     Args:
-        a: The observations.
         order: The power.
-        axis: One or several axes; None takes all of them.
         center: What distances are taken from; the mean if it is not given.
-        keepdims: Whether the reduced axes stay, with size 1.
 
     Raises:
         ArgumentError: The order is not a whole number of at least 0.
@@ -79,16 +88,11 @@ def _centered(a: Any, axis: Axis) -> Any:
     return a - mean_over(a, axis, keepdims=True)
 
 
+@options(_SHARED)
 def skew(a: ArrayLike, axis: Axis = 0, bias: bool = True, *, keepdims: bool = False) -> Array:
     """The skewness: the third central moment over the second to the power of 1.5.
 
     It is NaN where all observations are equal.
-
-    Args:
-        a: The observations.
-        axis: One or several axes; None takes all of them.
-        bias: Whether to leave out the correction for few observations.
-        keepdims: Whether the reduced axes stay, with size 1.
 
     >>> gt.grad(gt.scipy.stats.skew)(np.array([1.0, 2.0, 6.0])).round(12)
     array([ 0.18894288, -0.2361786 ,  0.04723572])
@@ -102,6 +106,7 @@ def skew(a: ArrayLike, axis: Axis = 0, bias: bool = True, *, keepdims: bool = Fa
     return known_or_nan(known, value, a.dtype)
 
 
+@options(_SHARED)
 def kurtosis(
     a: ArrayLike,
     axis: Axis = 0,
@@ -115,11 +120,7 @@ def kurtosis(
     It is NaN where all observations are equal.
 
     Args:
-        a: The observations.
-        axis: One or several axes; None takes all of them.
         fisher: Whether to subtract 3, that of the normal distribution.
-        bias: Whether to leave out the correction for few observations.
-        keepdims: Whether the reduced axes stay, with size 1.
 
     >>> gt.scipy.stats.kurtosis(gt.tensor([1.0, 2.0, 6.0, 3.0]))
     tensor(-1.)
@@ -143,14 +144,9 @@ def _spread(a: Any, axis: Axis, keepdims: bool) -> tuple[int, Any, Any]:
 # ---- spreads ------------------------------------------------------------------------------------
 
 
+@options(_SHARED)
 def sem(a: ArrayLike, axis: Axis = 0, ddof: int = 1, *, keepdims: bool = False) -> Array:
     """The standard error of the mean: the standard deviation over the root of their number.
-
-    Args:
-        a: The observations.
-        axis: One or several axes; None takes all of them.
-        ddof: The squares are divided by their number less this.
-        keepdims: Whether the reduced axes stay, with size 1.
 
     >>> gt.scipy.stats.sem(gt.tensor([1.0, 3.0]))
     tensor(1.)
@@ -160,14 +156,9 @@ def sem(a: ArrayLike, axis: Axis = 0, ddof: int = 1, *, keepdims: bool = False) 
     return std_over(a, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(n)
 
 
+@options(_SHARED)
 def variation(a: ArrayLike, axis: Axis = 0, ddof: int = 0, *, keepdims: bool = False) -> Array:
     """The coefficient of variation: the standard deviation over the mean.
-
-    Args:
-        a: The observations.
-        axis: One or several axes; None takes all of them.
-        ddof: The squares are divided by their number less this.
-        keepdims: Whether the reduced axes stay, with size 1.
 
     >>> gt.scipy.stats.variation(gt.tensor([1.0, 3.0]))
     tensor(0.5)
@@ -177,6 +168,7 @@ def variation(a: ArrayLike, axis: Axis = 0, ddof: int = 0, *, keepdims: bool = F
     return spread / mean_over(a, axis, keepdims=keepdims)
 
 
+@options(_SHARED)
 def iqr(
     x: ArrayLike,
     axis: Axis = None,
@@ -190,11 +182,9 @@ def iqr(
 
     Args:
         x: The observations.
-        axis: One or several axes; None takes all of them.
         rng: The two percentiles.
         scale: What to divide by; "normal" for the distance of the standard normal distribution.
         interpolation: What a percentile is between two observations, by NumPy's names.
-        keepdims: Whether the reduced axes stay, with size 1.
 
     Raises:
         ArgumentError: There is no such scale, or a percentile is out of range.
@@ -209,6 +199,7 @@ def iqr(
     return (upper - lower) / _unit("iqr", scale, _QUARTILES_OF_NORMAL)
 
 
+@options(_SHARED)
 def median_abs_deviation(
     x: ArrayLike,
     axis: Axis = 0,
@@ -221,10 +212,8 @@ def median_abs_deviation(
 
     Args:
         x: The observations.
-        axis: One or several axes; None takes all of them.
         center: A function of an array and an axis to take distances from; the median by default.
         scale: What to divide by; "normal" for the deviation of the standard normal distribution.
-        keepdims: Whether the reduced axes stay, with size 1.
 
     Raises:
         ArgumentError: There is no such scale.
@@ -251,6 +240,7 @@ def _unit(name: str, scale: Any, of_normal: float) -> Any:
 # ---- between limits -----------------------------------------------------------------------------
 
 
+@options(_SHARED)
 def tmean(
     a: ArrayLike,
     limits: Sequence[float | None] | None = None,
@@ -261,13 +251,6 @@ def tmean(
 ) -> Array:
     """The mean of the observations between two limits; NaN if there are none.
 
-    Args:
-        a: The observations.
-        limits: A lower and an upper one, None for no limit.
-        inclusive: Whether observations equal to the lower and to the upper limit count.
-        axis: One or several axes; None takes all of them.
-        keepdims: Whether the reduced axes stay, with size 1.
-
     >>> gt.scipy.stats.tmean(gt.tensor([1.0, 2.0, 4.0, 100.0]), (None, 10))
     tensor(2.33333333)
     """
@@ -277,6 +260,7 @@ def tmean(
     return known_or_nan(n > 0, mean, a.dtype)
 
 
+@options(_SHARED)
 def tvar(
     a: ArrayLike,
     limits: Sequence[float | None] | None = None,
@@ -287,14 +271,6 @@ def tvar(
     keepdims: bool = False,
 ) -> Array:
     """The variance of the observations between two limits; NaN if there are too few.
-
-    Args:
-        a: The observations.
-        limits: A lower and an upper one, None for no limit.
-        inclusive: Whether observations equal to the lower and to the upper limit count.
-        axis: One or several axes; None takes all of them.
-        ddof: The squares are divided by their number less this.
-        keepdims: Whether the reduced axes stay, with size 1.
 
     >>> gt.scipy.stats.tvar(gt.tensor([1.0, 3.0, 100.0]), (None, 10))
     tensor(2.)
@@ -310,6 +286,7 @@ def tvar(
     return known_or_nan(freedom > 0, total / where(freedom > 0, freedom, 1), a.dtype)
 
 
+@options(_SHARED)
 def tstd(
     a: ArrayLike,
     limits: Sequence[float | None] | None = None,
@@ -320,14 +297,6 @@ def tstd(
     keepdims: bool = False,
 ) -> Array:
     """The standard deviation of the observations between two limits; arguments as of `tvar`.
-
-    Args:
-        a: The observations.
-        limits: A lower and an upper one, None for no limit.
-        inclusive: Whether observations equal to the lower and to the upper limit count.
-        axis: One or several axes; None takes all of them.
-        ddof: The squares are divided by their number less this.
-        keepdims: Whether the reduced axes stay, with size 1.
 
     >>> gt.scipy.stats.tstd(gt.tensor([1.0, 3.0, 5.0, 100.0]), (None, 10))
     tensor(2.)
@@ -354,13 +323,9 @@ def _mean_inside(a: Any, inside: Any, axis: Axis, keepdims: bool) -> tuple[Any, 
 # ---- standard scores ----------------------------------------------------------------------------
 
 
+@options(_SHARED)
 def zscore(a: ArrayLike, axis: Axis = 0, ddof: int = 0) -> Array:
     """Distances from the mean in standard deviations; NaN where all observations are equal.
-
-    Args:
-        a: The observations.
-        axis: One or several axes; None takes all of them.
-        ddof: The squares are divided by their number less this.
 
     >>> gt.scipy.stats.zscore(gt.tensor([1.0, 2.0, 3.0]))
     tensor([-1.22474487,  0.        ,  1.22474487])
@@ -371,6 +336,7 @@ def zscore(a: ArrayLike, axis: Axis = 0, ddof: int = 0) -> Array:
     return known_or_nan(known, (a - mean) / where(known, spread, 1.0), a.dtype)
 
 
+@options(_SHARED)
 def zmap(scores: ArrayLike, compare: ArrayLike, axis: Axis = 0, ddof: int = 0) -> Array:
     """Distances from the mean of other observations, in their standard deviations.
 
@@ -378,7 +344,6 @@ def zmap(scores: ArrayLike, compare: ArrayLike, axis: Axis = 0, ddof: int = 0) -
         scores: What to measure.
         compare: The observations to measure by.
         axis: One or several axes of `compare`; None takes all of them.
-        ddof: The squares are divided by their number less this.
 
     >>> gt.scipy.stats.zmap(gt.tensor([2.0, 4.0]), np.array([1.0, 2.0, 3.0]))
     tensor([0.        , 2.44948974])
@@ -389,13 +354,12 @@ def zmap(scores: ArrayLike, compare: ArrayLike, axis: Axis = 0, ddof: int = 0) -
     return (as_array(scores) - mean) / spread
 
 
+@options(_SHARED)
 def gzscore(a: ArrayLike, *, axis: Axis = 0, ddof: int = 0) -> Array:
     """Standard scores of logarithms.
 
     Args:
         a: The observations, greater than 0.
-        axis: One or several axes; None takes all of them.
-        ddof: The squares are divided by their number less this.
 
     >>> gt.scipy.stats.gzscore(gt.tensor([1.0, 10.0, 100.0]))
     tensor([-1.22474487,  0.        ,  1.22474487])
